@@ -7,6 +7,7 @@
 #ifndef ORTC_KERNELS_ML_H
 #define ORTC_KERNELS_ML_H
 
+#include "kernels/common/element.h"
 #include "kernels/common/shape.h"
 #include "kernels/common/strings.h"
 
@@ -51,6 +52,35 @@ static inline void ml_rows(const ortc_view *x, int64_t *rows, int64_t *columns)
 static inline ortc_dim ml_infer_rows(const ortc_port *x)
 {
     return x->rank == 2 ? x->dims[0] : x->rank == 1 ? 1 : ORTC_DIM_UNKNOWN;
+}
+
+/* A row's features as doubles: `to` has room for them. */
+static inline void ml_load_row(const ortc_view *x, int64_t row, int64_t columns, double *to)
+{
+    for (int64_t i = 0; i < columns; i++) to[i] = ortc_load_f64(x->data, x->dtype, row * columns + i);
+}
+/* The sum of products of a row and as many numbers, and of the squares of what they differ by: four sums at
+ * once, which need not wait for each other. */
+static inline double ml_product(const double *x, const float *w, int64_t n)
+{
+    double sum[4] = {0, 0, 0, 0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int64_t k = 0; k < 4; k++) sum[k] += x[i + k] * (double)w[i + k];
+    for (; i < n; i++) sum[0] += x[i] * (double)w[i];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+static inline double ml_distance(const double *x, const float *w, int64_t n)
+{
+    double sum[4] = {0, 0, 0, 0};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (int64_t k = 0; k < 4; k++) {
+            const double d = x[i + k] - (double)w[i + k];
+            sum[k] += d * d;
+        }
+    for (; i < n; i++) sum[0] += (x[i] - (double)w[i]) * (x[i] - (double)w[i]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 /* ---- Scores -------------------------------------------------------------------------------------------- */

@@ -59,9 +59,9 @@ static ortc_status scaler_run(const void *state, const void *pstate, ortc_call *
     ml_rows(x, &rows, &columns);
     ORTC_TRY(check_list(c, &s->a, "offset", columns));
     ORTC_TRY(check_list(c, &s->b, "scale", columns));
-    for (int64_t i = 0; i < rows * columns; i++) {
-        const double v = ortc_load_f64(x->data, x->dtype, i) - per_feature(&s->a, i % columns, 0);
-        ortc_store_f64(c->out[0].data, ORTC_F32, i, v * per_feature(&s->b, i % columns, 1));
+    for (int64_t i = 0, column = 0; i < rows * columns; i++, column = column + 1 < columns ? column + 1 : 0) {
+        const double v = ortc_load_f64(x->data, x->dtype, i) - per_feature(&s->a, column, 0);
+        ortc_store_f64(c->out[0].data, ORTC_F32, i, v * per_feature(&s->b, column, 1));
         if (i % 4096 == 4095) ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
@@ -97,8 +97,8 @@ static ortc_status imputer_run(const void *state, const void *pstate, ortc_call 
     int64_t rows, columns;
     ml_rows(x, &rows, &columns);
     ORTC_TRY(check_list(c, &s->lists.a, "of imputed values", columns));
-    for (int64_t i = 0; i < rows * columns; i++) {
-        const int64_t from = s->lists.a.n == 1 ? 0 : i % columns;
+    for (int64_t i = 0, column = 0; i < rows * columns; i++, column = column + 1 < columns ? column + 1 : 0) {
+        const int64_t from = s->lists.a.n == 1 ? 0 : column;
         if (floats) {
             const double v = ortc_load_f64(x->data, x->dtype, i);
             const bool hit = missing != missing ? v != v : v == missing;

@@ -30,30 +30,14 @@ static ortc_status linear_prepare(const ortc_node *n, ortc_prep *prep, void **ou
     return ORTC_OK;
 }
 
-/* Of f32, as models have them, four sums at once. */
-static double product(const float *x, const float *w, int64_t n)
-{
-    double sum[4] = {0, 0, 0, 0};
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int64_t k = 0; k < 4; k++) sum[k] += (double)x[i + k] * (double)w[i + k];
-    for (; i < n; i++) sum[0] += (double)x[i] * (double)w[i];
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-
-/* The scores of a row; the sums in double. */
+/* The scores of a row, whose features have room of their own; the sums in double. */
 static void score_row(const linear *s, const ortc_view *x, int64_t row, int64_t columns, int64_t n,
-                      double *scores)
+                      double *scores, double *features)
 {
-    for (int64_t k = 0; k < n; k++) {
-        scores[k] = k < s->intercepts.n ? ml_list_number(&s->intercepts, k) : 0;
-        if (x->dtype == ORTC_F32)
-            scores[k] += product((const float *)x->data + row * columns,
-                                 s->coefficients.from.u.floats + k * columns, columns);
-        for (int64_t i = 0; i < columns && x->dtype != ORTC_F32; i++)
-            scores[k] += ortc_load_f64(x->data, x->dtype, row * columns + i) *
-                         (double)s->coefficients.from.u.floats[k * columns + i];
-    }
+    ml_load_row(x, row, columns, features);
+    for (int64_t k = 0; k < n; k++)
+        scores[k] = (k < s->intercepts.n ? ml_list_number(&s->intercepts, k) : 0) +
+                    ml_product(features, s->coefficients.from.u.floats + k * columns, columns);
 }
 
 static ortc_status check_columns(ortc_call *c, const linear *s, int64_t columns, int64_t n)
@@ -71,14 +55,14 @@ static int64_t best_of(const double *scores, int64_t n)
     return best;
 }
 
-/* Labels and scores of all rows; `scores` has room for one row. */
+/* Labels and scores of all rows; `scores` has room for those of one, and behind them for it. */
 static ortc_status classify(const linear *s, ortc_call *c, int64_t rows, int64_t columns, int64_t n,
                             double *scores, ortc_span *spans)
 {
     const bool binary = n == 1 && s->labels.n == 2;
     const int64_t width = binary ? 2 : n;
     for (int64_t r = 0; r < rows; r++) {
-        score_row(s, &c->in[0], r, columns, n, scores);
+        score_row(s, &c->in[0], r, columns, n, scores, scores + n + 2);
         const int64_t at = n > 1 ? best_of(scores, n) : binary ? scores[0] > 0 : scores[0] > 0 ? 0 : -1;
         if (c->out[0].dtype) ml_store_label(&s->labels, at, &c->out[0], spans, r);
         if (binary)
@@ -102,7 +86,7 @@ static ortc_status classifier_run(const void *state, const void *pstate, ortc_ca
     if (n > 1 ? s->labels.n != n : s->labels.n > 2)
         return ortc_call_fail(c, ORTC_INVALID_MODEL, "%lld labels for %lld classes", (long long)s->labels.n,
                               (long long)n);
-    double *scores = malloc(((size_t)n + 2) * sizeof *scores);
+    double *scores = malloc(((size_t)(n + columns) + 2) * sizeof *scores); /* and a row */
     ortc_span *spans = calloc((size_t)rows + 1, sizeof *spans);
     ortc_status status = scores && spans ? classify(s, c, rows, columns, n, scores, spans)
                                          : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows",
@@ -120,11 +104,11 @@ static ortc_status regressor_run(const void *state, const void *pstate, ortc_cal
     int64_t rows, columns;
     ml_rows(&c->in[0], &rows, &columns);
     ORTC_TRY(check_columns(c, s, columns, s->n));
-    double *scores = malloc((size_t)s->n * sizeof *scores);
+    double *scores = malloc((size_t)(s->n + columns) * sizeof *scores); /* and a row */
     if (!scores) return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld targets", (long long)s->n);
     ortc_status status = ORTC_OK;
     for (int64_t r = 0; r < rows && status == ORTC_OK; r++) {
-        score_row(s, &c->in[0], r, columns, s->n, scores);
+        score_row(s, &c->in[0], r, columns, s->n, scores, scores + s->n);
         ml_post(s->post, scores, s->n);
         for (int64_t k = 0; k < s->n; k++) ortc_store_f64(c->out[0].data, ORTC_F32, r * s->n + k, scores[k]);
         status = ortc_poll(c);

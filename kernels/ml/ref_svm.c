@@ -100,16 +100,11 @@ static ortc_status classifier_prepare(const ortc_node *n, ortc_prep *prep, void 
     return keep_state(&s, prep, out);
 }
 
-/* Of a row of x and `columns` numbers of a list from `first` on. */
-static double kernel(const svm *s, const ortc_view *x, int64_t row, int64_t columns, const ml_list *other,
-                     int64_t first)
+/* Of a row and as many numbers of a list of floats, from `first` on. */
+static double kernel(const svm *s, const double *row, int64_t columns, const ml_list *other, int64_t first)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < columns; i++) {
-        const double a = ortc_load_f64(x->data, x->dtype, row * columns + i),
-                     b = ml_list_number(other, first + i);
-        sum += s->type == RBF ? (a - b) * (a - b) : a * b;
-    }
+    const float *w = other->from.u.floats + first;
+    const double sum = s->type == RBF ? ml_distance(row, w, columns) : ml_product(row, w, columns);
     switch (s->type) {
     case POLY: return pow(s->gamma * sum + s->offset, s->degree);
     case RBF: return exp(-s->gamma * sum);
@@ -128,17 +123,22 @@ static ortc_status regressor_run(const void *state, const void *pstate, ortc_cal
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
                               "the support vectors or coefficients do not fit %lld features",
                               (long long)columns);
-    for (int64_t r = 0; r < rows; r++) {
+    double *row = malloc((size_t)columns * sizeof *row + 1);
+    ortc_status status = ORTC_OK;
+    if (!row) return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for a row");
+    for (int64_t r = 0; r < rows && status == ORTC_OK; r++) {
         double sum = ml_list_number(&s->rho, 0);
+        ml_load_row(x, r, columns, row);
         for (int64_t k = 0; k < s->n_supports; k++)
-            sum += ml_list_number(&s->coefficients, k) * kernel(s, x, r, columns, &s->vectors, k * columns);
-        if (!s->n_supports) sum += kernel(s, x, r, columns, &s->coefficients, 0);
+            sum += ml_list_number(&s->coefficients, k) * kernel(s, row, columns, &s->vectors, k * columns);
+        if (!s->n_supports) sum += kernel(s, row, columns, &s->coefficients, 0);
         if (s->one_class) sum = sum > 0 ? 1 : -1;
         ml_post(s->post, &sum, 1);
         ortc_store_f64(c->out[0].data, ORTC_F32, r, sum);
-        ORTC_TRY(ortc_poll(c));
+        status = ortc_poll(c);
     }
-    return ORTC_OK;
+    free(row);
+    return status;
 }
 
 /* ---- SVMClassifier ------------------------------------------------------------------------------------- */
@@ -180,15 +180,15 @@ static void couple(int64_t n, const double *r, double *q, double *qp, double *p)
 
 /* A row's memory. */
 typedef struct pairwise {
-    double *kernels, *sums, *votes, *chance, *q, *qp;
+    double *row, *kernels, *sums, *votes, *chance, *q, *qp;
 } pairwise;
 
 /* The sums of all pairs, and who won how many. */
-static void ask_pairs(const svm *s, const ortc_view *x, int64_t row, int64_t columns, const pairwise *w)
+static void ask_pairs(const svm *s, int64_t columns, const pairwise *w)
 {
     const int64_t n = s->labels.n;
     for (int64_t k = 0; k < s->n_supports; k++)
-        w->kernels[k] = kernel(s, x, row, columns, &s->vectors, k * columns);
+        w->kernels[k] = kernel(s, w->row, columns, &s->vectors, k * columns);
     memset(w->votes, 0, (size_t)n * sizeof *w->votes);
     for (int64_t i = 0, pair = 0, at_i = 0; i < n; at_i += ml_list_integer(&s->per_class, i++)) {
         int64_t at_j = at_i + ml_list_integer(&s->per_class, i);
@@ -228,18 +228,18 @@ static int64_t largest(const double *v, int64_t n)
 }
 
 /* Scores of one row in w->sums, transformed; the label's place. */
-static int64_t classify(const svm *s, const ortc_view *x, int64_t row, int64_t columns, const pairwise *w)
+static int64_t classify(const svm *s, int64_t columns, const pairwise *w)
 {
     const int64_t n = s->labels.n;
     int64_t best, scores = n;
     if (!s->n_supports) {
         for (int64_t k = 0; k < n; k++)
             w->sums[k] = ml_list_number(&s->rho, 0) +
-                         kernel(s, x, row, columns, &s->coefficients, k * columns);
+                         kernel(s, w->row, columns, &s->coefficients, k * columns);
         best = largest(w->sums, n);
         if (n == 2 && s->rho.n == 1 && s->all_positive && w->sums[best] >= 0.5) best = 1;
     } else {
-        ask_pairs(s, x, row, columns, w);
+        ask_pairs(s, columns, w);
         best = largest(w->votes, n);
         if (s->prob_a.n)
             find_chances(s, w);
@@ -258,7 +258,8 @@ static ortc_status classify_rows(const svm *s, ortc_call *c, int64_t rows, int64
                                  ortc_span *spans)
 {
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t best = classify(s, &c->in[0], r, columns, w);
+        ml_load_row(&c->in[0], r, columns, w->row);
+        const int64_t best = classify(s, columns, w);
         if (c->out[0].dtype) ml_store_label(&s->labels, best, &c->out[0], spans, r);
         const int64_t width = c->n_out > 1 && c->out[1].dtype ? c->out[1].dims[1] : 0;
         for (int64_t k = 0; k < width; k++)
@@ -279,7 +280,7 @@ static ortc_status classifier_run(const void *state, const void *pstate, ortc_ca
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH,
                               "the support vectors or coefficients do not fit %lld features",
                               (long long)columns);
-    double *memory = calloc((size_t)s->n_supports + 4 * n * n + 4 * n, sizeof *memory);
+    double *memory = calloc((size_t)(s->n_supports + columns) + 4 * n * n + 4 * n, sizeof *memory);
     ortc_span *spans = calloc((size_t)rows + 1, sizeof *spans);
     ortc_status status = ORTC_OK;
     if (memory && spans) {
@@ -288,7 +289,8 @@ static ortc_status classifier_run(const void *state, const void *pstate, ortc_ca
                             .chance = memory + n * n + n,
                             .q = memory + 2 * n * n + n,
                             .qp = memory + 3 * n * n + n,
-                            .kernels = memory + 3 * n * n + 2 * n};
+                            .kernels = memory + 3 * n * n + 2 * n,
+                            .row = memory + 3 * n * n + 2 * n + s->n_supports};
         status = classify_rows(s, c, rows, columns, &w, spans);
     } else
         status = ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows of %zu classes",
