@@ -128,7 +128,7 @@ test_tree() {
     build/clang)
         local -x CC=clang CXX=clang++
         options+=(-Dbuildtype=release -Dthorough=false -Dgpu_arch=none)
-        select=(--no-suite python-slow)
+        select=(--no-suite python-slow --no-suite python)
         ;;
     build/asan) # no test of the CUDA module runs under a sanitizer without a GPU
         options+=("${sanitized[@]}" "-Db_sanitize=address,undefined" -Dcuda=disabled)

@@ -61,27 +61,21 @@ static inline void ml_load_row(const ortc_view *x, int64_t row, int64_t columns,
 }
 /* The sum of products of a row and as many numbers, and of the squares of what they differ by: four sums at
  * once, which need not wait for each other. */
-static inline double ml_product(const double *x, const float *w, int64_t n)
-{
-    double sum[4] = {0, 0, 0, 0};
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int64_t k = 0; k < 4; k++) sum[k] += x[i + k] * (double)w[i + k];
-    for (; i < n; i++) sum[0] += x[i] * (double)w[i];
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
-static inline double ml_distance(const double *x, const float *w, int64_t n)
-{
-    double sum[4] = {0, 0, 0, 0};
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int64_t k = 0; k < 4; k++) {
-            const double d = x[i + k] - (double)w[i + k];
-            sum[k] += d * d;
-        }
-    for (; i < n; i++) sum[0] += (x[i] - (double)w[i]) * (x[i] - (double)w[i]);
-    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-}
+#define ML_SUM(name, type, term) \
+    static inline double name(const type *x, const float *w, int64_t n) \
+    { \
+        double sum[4] = {0, 0, 0, 0}; \
+        int64_t i = 0; \
+        for (; i + 4 <= n; i += 4) \
+            for (int64_t k = 0; k < 4; k++) sum[k] += term((double)x[i + k], (double)w[i + k]); \
+        for (; i < n; i++) sum[0] += term((double)x[i], (double)w[i]); \
+        return (sum[0] + sum[1]) + (sum[2] + sum[3]); \
+    }
+#define ML_TIMES(a, b) ((a) * (b))
+#define ML_APART(a, b) (((a) - (b)) * ((a) - (b)))
+ML_SUM(ml_product, double, ML_TIMES)
+ML_SUM(ml_distance, double, ML_APART)
+ML_SUM(ml_product_f32, float, ML_TIMES)
 
 /* ---- Scores -------------------------------------------------------------------------------------------- */
 

@@ -36,10 +36,10 @@ static ortc_status lists_prepare(const ortc_node *n, ortc_prep *prep, void **out
     return ORTC_OK;
 }
 
-/* A list's number for a feature: one for all, or one each. */
-static double per_feature(const ml_list *l, int64_t column, double otherwise)
+/* A number of a list of floats for a feature: one for all, or one each. */
+static inline double per_feature(const ml_list *l, int64_t column, double otherwise)
 {
-    return l->n == 0 ? otherwise : ml_list_number(l, l->n == 1 ? 0 : column);
+    return l->n == 0 ? otherwise : (double)l->from.u.floats[l->n == 1 ? 0 : column];
 }
 
 static ortc_status check_list(ortc_call *c, const ml_list *l, const char *name, int64_t columns)
@@ -59,10 +59,12 @@ static ortc_status scaler_run(const void *state, const void *pstate, ortc_call *
     ml_rows(x, &rows, &columns);
     ORTC_TRY(check_list(c, &s->a, "offset", columns));
     ORTC_TRY(check_list(c, &s->b, "scale", columns));
-    for (int64_t i = 0, column = 0; i < rows * columns; i++, column = column + 1 < columns ? column + 1 : 0) {
-        const double v = ortc_load_f64(x->data, x->dtype, i) - per_feature(&s->a, column, 0);
-        ortc_store_f64(c->out[0].data, ORTC_F32, i, v * per_feature(&s->b, column, 1));
-        if (i % 4096 == 4095) ORTC_TRY(ortc_poll(c));
+    for (int64_t r = 0, i = 0; r < rows; r++) {
+        for (int64_t k = 0; k < columns; k++, i++) {
+            const double v = ortc_load_f64(x->data, x->dtype, i) - per_feature(&s->a, k, 0);
+            ((float *)c->out[0].data)[i] = (float)(v * per_feature(&s->b, k, 1));
+        }
+        ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
 }
@@ -88,27 +90,42 @@ static ortc_status imputer_prepare(const ortc_node *n, ortc_prep *prep, void **o
     return s ? ORTC_OK : ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
 }
 
+/* Of f32, as models have them. */
+static void impute_row(const imputer *s, int64_t columns, const float *x, float *y)
+{
+    const float missing = (float)s->lists.threshold;
+    for (int64_t k = 0; k < columns; k++) {
+        const bool hit = missing != missing ? x[k] != x[k] : x[k] == missing;
+        y[k] = hit ? (float)per_feature(&s->lists.a, k, 0) : x[k];
+    }
+}
+
+static void impute(const imputer *s, const ortc_view *x, const ortc_view *y, int64_t i, int64_t from)
+{
+    if (ortc_class_of(x->dtype) == ORTC_CLASS_FLOAT) {
+        const double v = ortc_load_f64(x->data, x->dtype, i), missing = s->lists.threshold;
+        const bool hit = missing != missing ? v != v : v == missing;
+        ortc_store_f64(y->data, x->dtype, i, hit ? ml_list_number(&s->lists.a, from) : v);
+    } else {
+        const int64_t v = ortc_load_i64(x->data, x->dtype, i);
+        ortc_store_i64(y->data, x->dtype, i, v == s->replaced ? ml_list_integer(&s->lists.a, from) : v);
+    }
+}
+
 static ortc_status imputer_run(const void *state, const void *pstate, ortc_call *c)
 {
     const imputer *s = state;
-    const ortc_view *x = &c->in[0];
-    const bool floats = ortc_class_of(x->dtype) == ORTC_CLASS_FLOAT;
-    const double missing = s->lists.threshold;
+    const ortc_view *x = &c->in[0], *y = &c->out[0];
     int64_t rows, columns;
     ml_rows(x, &rows, &columns);
     ORTC_TRY(check_list(c, &s->lists.a, "of imputed values", columns));
-    for (int64_t i = 0, column = 0; i < rows * columns; i++, column = column + 1 < columns ? column + 1 : 0) {
-        const int64_t from = s->lists.a.n == 1 ? 0 : column;
-        if (floats) {
-            const double v = ortc_load_f64(x->data, x->dtype, i);
-            const bool hit = missing != missing ? v != v : v == missing;
-            ortc_store_f64(c->out[0].data, x->dtype, i, hit ? ml_list_number(&s->lists.a, from) : v);
-        } else {
-            const int64_t v = ortc_load_i64(x->data, x->dtype, i);
-            ortc_store_i64(c->out[0].data, x->dtype, i,
-                           v == s->replaced ? ml_list_integer(&s->lists.a, from) : v);
-        }
-        if (i % 4096 == 4095) ORTC_TRY(ortc_poll(c));
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t first = r * columns;
+        if (x->dtype == ORTC_F32)
+            impute_row(s, columns, (const float *)x->data + first, (float *)y->data + first);
+        for (int64_t k = 0; k < columns && x->dtype != ORTC_F32; k++)
+            impute(s, x, y, first + k, s->lists.a.n == 1 ? 0 : k);
+        ORTC_TRY(ortc_poll(c));
     }
     return ORTC_OK;
 }

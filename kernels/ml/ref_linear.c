@@ -30,14 +30,18 @@ static ortc_status linear_prepare(const ortc_node *n, ortc_prep *prep, void **ou
     return ORTC_OK;
 }
 
-/* The scores of a row, whose features have room of their own; the sums in double. */
+/* The scores of a row, whose features have room of their own where they are not f32; the sums in double. */
 static void score_row(const linear *s, const ortc_view *x, int64_t row, int64_t columns, int64_t n,
                       double *scores, double *features)
 {
-    ml_load_row(x, row, columns, features);
-    for (int64_t k = 0; k < n; k++)
+    const bool is_f32 = x->dtype == ORTC_F32;
+    if (!is_f32) ml_load_row(x, row, columns, features);
+    for (int64_t k = 0; k < n; k++) {
+        const float *w = s->coefficients.from.u.floats + k * columns;
         scores[k] = (k < s->intercepts.n ? ml_list_number(&s->intercepts, k) : 0) +
-                    ml_product(features, s->coefficients.from.u.floats + k * columns, columns);
+                    (is_f32 ? ml_product_f32((const float *)x->data + row * columns, w, columns)
+                            : ml_product(features, w, columns));
+    }
 }
 
 static ortc_status check_columns(ortc_call *c, const linear *s, int64_t columns, int64_t n)
