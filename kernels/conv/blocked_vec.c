@@ -25,10 +25,9 @@
 #define UP_TO_4(X, ...) UP_TO_2(X, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__)
 #define UP_TO_6(X, ...) UP_TO_4(X, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)
 #define UP_TO_8(X, ...) UP_TO_6(X, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)
-#define UP_TO_14(X, ...) UP_TO_8(X, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) \
-    X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 #define UP_TO_12(X, ...) UP_TO_8(X, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__) X(11, __VA_ARGS__) \
     X(12, __VA_ARGS__)
+#define UP_TO_14(X, ...) UP_TO_12(X, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 /* clang-format on */
 /* Of a tile: pixels at most, blocks at most; of a depthwise strip: pixels, and of one that slides (sums that
  * are 8 at most wait for each other). */
