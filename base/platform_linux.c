@@ -33,7 +33,32 @@ int64_t ortc_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_PAGE ((uintptr_t)2 << 20)
+
+void ortc_platform_find_pages(void *block, size_t bytes)
+{
+    enum { SLOW_NS = 1000000 };        /* for two megabytes; zeroing them takes a tenth to a half of it */
+    static _Atomic size_t small, next; /* bytes that are to be small pages; so many more when it is slow again */
+    const uintptr_t begin = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1),
+                    end = ((uintptr_t)block + bytes) & ~(HUGE_PAGE - 1);
+    if (begin >= end) return;
+    size_t left = atomic_load_explicit(&small, memory_order_relaxed);
+    if (left) {
+        left = left > end - begin ? left - (end - begin) : 0;
+        atomic_store_explicit(&small, left, memory_order_relaxed);
+        madvise((void *)begin, end - begin, MADV_NOHUGEPAGE);
+        return;
+    }
+    if (madvise((void *)begin, end - begin, MADV_HUGEPAGE)) return; /* a wish */
+    const int64_t start = ortc_now_ns();
+    *(volatile char *)begin = 0;
+    if (ortc_now_ns() - start < SLOW_NS) return;
+    size_t more = atomic_load_explicit(&next, memory_order_relaxed);
+    more = more ? more < (size_t)1 << 30 ? 2 * more : more : (size_t)64 << 20;
+    atomic_store_explicit(&next, more, memory_order_relaxed);
+    atomic_store_explicit(&small, more, memory_order_relaxed);
+    madvise((void *)(begin + HUGE_PAGE), end - begin - HUGE_PAGE, MADV_NOHUGEPAGE);
+}
 
 void *ortc_alloc_aligned(size_t bytes)
 {
@@ -45,7 +70,7 @@ void *ortc_alloc_aligned(size_t bytes)
 
     if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &rounded) || rounded > PTRDIFF_MAX) return NULL;
     if (posix_memalign(&block, alignment, rounded) != 0) return NULL;
-    if (huge) madvise(block, rounded & ~(HUGE_PAGE - 1), MADV_HUGEPAGE); /* a wish */
+    if (huge) ortc_platform_find_pages(block, rounded);
     return block;
 }
 

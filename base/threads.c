@@ -288,6 +288,7 @@ static void ask(void)
 uint32_t ortc_pool_threads(uint32_t wanted)
 {
     static pthread_once_t asked = PTHREAD_ONCE_INIT;
+    if (wanted == 1) return 1; /* whatever the machine has, of which a dozen files tell */
     if (!atomic_load(&pool.usual)) pthread_once(&asked, ask);
     const uint32_t usual = atomic_load(&pool.usual);
     if (!wanted) return usual;

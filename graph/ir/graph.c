@@ -215,16 +215,24 @@ static void unlink_node(ortc_node *n)
     n->prev = n->next = NULL;
 }
 
+bool ortc_node_set_op(ortc_node *n, const ortc_op *op)
+{
+    if (ortc_op_ready(op, NULL) != ORTC_OK) return false;
+    n->op = op;
+    n->domain = op->domain;
+    n->type = op->name;
+    n->version = op->since;
+    return true;
+}
+
 ortc_node *ortc_node_create(ortc_graph *g, const ortc_op *op, const char *name, uint32_t n_in, uint32_t n_out)
 {
     ortc_node *n = ortc_arena_alloc(&g->arena, sizeof *n);
     if (!n) return NULL;
     n->api = &ortc_graph_node_api;
     n->graph = g;
-    n->op = op;
-    n->domain = op ? op->domain : "";
-    n->type = op ? op->name : "";
-    n->version = op ? op->since : 0;
+    n->domain = n->type = "";
+    if (op && !ortc_node_set_op(n, op)) return NULL;
     n->id = g->next_node++;
     n->in = ortc_arena_array(&g->arena, n_in, sizeof *n->in);
     n->uses = ortc_arena_array(&g->arena, n_in, sizeof *n->uses);

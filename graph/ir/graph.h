@@ -144,6 +144,8 @@ ortc_graph *ortc_graph_clone_child(const ortc_graph *, ortc_graph *parent, ortc_
 /* ---- Building and editing. All give NULL or false when memory is short; the graph stays consistent. ---- */
 
 ortc_edge *ortc_edge_create(ortc_graph *, const char *name); /* a fresh unique name when NULL */
+/* Makes it a node of that operator, in its newest version. */
+bool ortc_node_set_op(ortc_node *, const ortc_op *);
 /* A node at the end of the list, with n_in inputs and n_out outputs, all left out. */
 ortc_node *ortc_node_create(ortc_graph *, const ortc_op *, const char *name, uint32_t n_in, uint32_t n_out);
 void ortc_node_move_before(ortc_node *, ortc_node *before);
@@ -191,13 +193,17 @@ ortc_status ortc_graph_verify(const ortc_graph *, ortc_error *);
 const ortc_op *ortc_op_find(const char *domain, const char *name);
 /* Every operator, for listings. */
 void ortc_op_each(void (*each)(void *arg, const ortc_op *), void *arg);
-/* Registers; tables are borrowed for ever. LIMIT when the table is full, INVALID_ARGUMENT for a broken
- * schema. */
-ortc_status ortc_op_add(const ortc_op *, const char *family, ortc_error *);
+/* Registers; tables are borrowed for ever. LIMIT when the table is full, INVALID_ARGUMENT for what cannot be
+ * an operator, and for a broken schema where it is to be parsed at once. */
+ortc_status ortc_op_add(const ortc_op *, const char *family, bool at_once, ortc_error *);
 /* The family that brought it, which is the folder of its story; for listings. */
 const char *ortc_op_family(const ortc_op *);
 /* The since_version that a node of `opset` binds to: the newest of op's versions <= opset; 0: none. */
 int32_t ortc_op_bind(const ortc_op *, int64_t opset);
+
+/* Sees to it that the operator's schema is parsed: INVALID_ARGUMENT where it is broken, OUT_OF_MEMORY. Any
+ * thread. */
+ortc_status ortc_op_ready(const ortc_op *, ortc_error *);
 
 /* A parsed schema (schema.c); parsed on demand, cached for the process. */
 typedef struct ortc_formal {
@@ -229,6 +235,7 @@ typedef struct ortc_schema {
 #define ORTC_MASK_SEQUENCE (UINT64_C(1) << 40)
 #define ORTC_MASK_MAP (UINT64_C(1) << 41)
 #define ORTC_MASK_OPTIONAL (UINT64_C(1) << 42)
+/* NULL: it cannot be had, as ortc_op_ready says; of a node's operator it can. */
 const ortc_schema *ortc_op_schema(const ortc_op *);
 /* The formal of a port; variadic ones repeat. NULL: the operator has no such port. */
 const ortc_formal *ortc_schema_in(const ortc_schema *, uint32_t port);

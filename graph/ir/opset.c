@@ -2,7 +2,8 @@
  * passes.
  *
  * Entries are never removed or moved, so that pointers to operators stay valid for the life of the process.
- * Operators are copied: a plugin's ortc_op may be of another size than ours.
+ * Operators are copied: a plugin's ortc_op may be of another size than ours. Schemas are parsed when first
+ * needed: a process that runs one model meets few of them.
  */
 #include "graph.h"
 
@@ -13,23 +14,24 @@
 #define MAX_OPS 4096 /* the standard has 227; the rest is plugins' */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static ortc_op_entry *table[MAX_OPS * 2];
+static pthread_mutex_t parsing = PTHREAD_MUTEX_INITIALIZER;
+static ortc_op_entry *table[512]; /* by hash, chained */
 static size_t n_ops;
 
 static const char *plain_domain(const char *domain) { return strcmp(domain, "ai.onnx") ? domain : ""; }
 
-static size_t slot_of(const char *domain, const char *name)
+/* Where the entry is hung, or would be: behind the last of its chain. */
+static ortc_op_entry **slot_of(const char *domain, const char *name)
 {
-    size_t at = ortc_hash(name, strlen(name), ortc_hash_string(domain)) % ORTC_LENGTH(table);
-    while (table[at] && (strcmp(table[at]->op.name, name) || strcmp(table[at]->op.domain, domain)))
-        at = (at + 1) % ORTC_LENGTH(table);
+    ortc_op_entry **at = &table[ortc_hash(name, strlen(name), ortc_hash_string(domain)) % ORTC_LENGTH(table)];
+    while (*at && (strcmp((*at)->op.name, name) || strcmp((*at)->op.domain, domain))) at = &(*at)->next;
     return at;
 }
 
 const ortc_op *ortc_op_find(const char *domain, const char *name)
 {
     pthread_rwlock_rdlock(&lock);
-    const ortc_op_entry *e = table[slot_of(plain_domain(domain), name)];
+    const ortc_op_entry *e = *slot_of(plain_domain(domain), name);
     pthread_rwlock_unlock(&lock);
     return e ? &e->op : NULL;
 }
@@ -38,7 +40,7 @@ void ortc_op_each(void (*each)(void *arg, const ortc_op *), void *arg)
 {
     pthread_rwlock_rdlock(&lock);
     for (size_t i = 0; i < ORTC_LENGTH(table); i++)
-        if (table[i]) each(arg, &table[i]->op);
+        for (const ortc_op_entry *e = table[i]; e; e = e->next) each(arg, &e->op);
     pthread_rwlock_unlock(&lock);
 }
 
@@ -68,7 +70,7 @@ enum {
                ORTC_OP_MODULE
 };
 
-ortc_status ortc_op_add(const ortc_op *op, const char *family, ortc_error *error)
+ortc_status ortc_op_add(const ortc_op *op, const char *family, bool at_once, ortc_error *error)
 {
     if (op->size < offsetof(ortc_op, infer) || op->size % sizeof(void *) || !op->domain || !op->name ||
         !*op->name || !op->inputs || !op->outputs || !op->attributes || !op->types || op->since < 1 ||
@@ -94,20 +96,21 @@ ortc_status ortc_op_add(const ortc_op *op, const char *family, ortc_error *error
     e->family = family;
     if (!e->op.older) e->op.older = "";
     if (e->op.form < first) e->op.form = first;
-    ortc_status s = ortc_schema_parse(&e->op, &e->schema, error);
+    ortc_status s = at_once ? ortc_schema_parse(&e->op, &e->schema, error) : ORTC_OK;
     if (s != ORTC_OK) {
         free(e);
         return s;
     }
+    atomic_init(&e->ready, at_once);
     pthread_rwlock_wrlock(&lock);
-    size_t at = slot_of(e->op.domain, e->op.name);
+    ortc_op_entry **at = slot_of(e->op.domain, e->op.name);
     if (n_ops == MAX_OPS)
         s = ortc_fail(error, ORTC_LIMIT, "more than %d operators", MAX_OPS);
-    else if (table[at]) /* the first one stays: pointers to it are in use */
+    else if (*at) /* the first one stays: pointers to it are in use */
         s = ortc_fail(error, ORTC_INVALID_ARGUMENT, "operator '%s' of domain '%s' is registered already",
                       e->op.name, e->op.domain);
     else {
-        table[at] = e;
+        *at = e;
         n_ops++;
     }
     pthread_rwlock_unlock(&lock);
@@ -118,6 +121,20 @@ ortc_status ortc_op_add(const ortc_op *op, const char *family, ortc_error *error
     return s;
 }
 
+ortc_status ortc_op_ready(const ortc_op *op, ortc_error *error)
+{
+    ortc_op_entry *e = (ortc_op_entry *)(uintptr_t)op; /* all but that one are in the table */
+    if (op == &ortc_op_group || atomic_load_explicit(&e->ready, memory_order_acquire)) return ORTC_OK;
+    pthread_mutex_lock(&parsing);
+    ortc_status s = ORTC_OK;
+    if (!atomic_load_explicit(&e->ready, memory_order_relaxed)) {
+        s = ortc_schema_parse(op, &e->schema, error);
+        atomic_store_explicit(&e->ready, s == ORTC_OK, memory_order_release);
+    }
+    pthread_mutex_unlock(&parsing);
+    return s;
+}
+
 const ortc_schema *ortc_op_schema(const ortc_op *op)
 {
     static ortc_formal any = {.name = "values",
@@ -125,8 +142,8 @@ const ortc_schema *ortc_op_schema(const ortc_op *op)
                               .flags = ORTC_FORMAL_VARIADIC | ORTC_FORMAL_HETEROGENEOUS,
                               .mask = UINT64_MAX};
     static const ortc_schema group = {.n_in = 1, .n_out = 1, .in = &any, .out = &any};
-    /* all but that one are in the table */
-    return op == &ortc_op_group ? &group : &((const ortc_op_entry *)op)->schema.schema;
+    if (op == &ortc_op_group) return &group;
+    return ortc_op_ready(op, NULL) == ORTC_OK ? &((const ortc_op_entry *)op)->schema.schema : NULL;
 }
 
 int32_t ortc_op_bind(const ortc_op *op, int64_t opset)

@@ -234,7 +234,10 @@ ortc_status ortc_schema_parse(const ortc_op *op, ortc_parsed_schema *out, ortc_e
     if (s == ORTC_OK) s = parse_formals(&p, op->inputs, &out->schema.in, &out->schema.n_in);
     if (s == ORTC_OK) s = parse_formals(&p, op->outputs, &out->schema.out, &out->schema.n_out);
     if (s == ORTC_OK) s = parse_attributes(&p);
-    if (s != ORTC_OK) ortc_arena_deinit(&out->arena);
+    if (s != ORTC_OK) {
+        ortc_arena_deinit(&out->arena);
+        *out = (ortc_parsed_schema){0};
+    }
     return s;
 }
 

@@ -12,12 +12,14 @@ typedef struct ortc_parsed_schema {
 /* `op` is first: a pointer to it is a pointer to its entry. */
 typedef struct ortc_op_entry {
     ortc_op op;
-    ortc_parsed_schema schema;
+    ortc_parsed_schema schema; /* where it is `ready` */
     const char *family;
+    struct ortc_op_entry *next; /* of its bucket */
+    _Atomic bool ready;
 } ortc_op_entry;
 
-/* Parses the strings of ortc_op (op.h describes their grammar). INVALID_ARGUMENT names the operator and the
- * place. */
+/* Parses the strings of ortc_op (op.h describes their grammar) into `out`, which is empty then where it
+ * fails. INVALID_ARGUMENT names the operator and the place. */
 ortc_status ortc_schema_parse(const ortc_op *, ortc_parsed_schema *out, ortc_error *);
 
 #endif

@@ -317,6 +317,7 @@ static ortc_status bind(ortc_scope *s, const Onnx__NodeProto *p, const ortc_op *
     *out = NULL;
     *out_version = 0;
     if (!op) return ortc_import_miss(s, p, false);
+    ORTC_TRY(ortc_op_ready(op, s->in->error));
     if (opset == 0)
         return ortc_fail(s->in->error, ORTC_INVALID_MODEL, "the model imports no operator set of domain '%s'",
                          domain);

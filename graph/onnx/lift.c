@@ -197,10 +197,7 @@ static ortc_status api_rename(ortc_lift *l, const char *name)
         return ortc_lift_note(l, ortc_fail(l->scope->in->error, ORTC_UNSUPPORTED,
                                            "version %d of it needs operator '%s', which is not supported",
                                            l->version, name));
-    l->node->op = op;
-    l->node->type = op->name;
-    l->node->version = op->since;
-    return ORTC_OK;
+    return ortc_node_set_op(l->node, op) ? ORTC_OK : ortc_lift_no_memory(l);
 }
 
 static ortc_status api_fail(ortc_lift *l, ortc_status status, const char *fmt, va_list args)
@@ -252,10 +249,7 @@ static ortc_status api_each(ortc_lift *l)
     uint32_t turns, count = 0;
     if (!inner) return ortc_lift_no_memory(l);
     ORTC_TRY(fill_body(l, g, inner, &turns));
-    n->op = scan;
-    n->domain = scan->domain;
-    n->type = scan->name;
-    n->version = scan->since;
+    if (!ortc_node_set_op(n, scan)) return ortc_lift_no_memory(l);
     n->n_attrs = 0;
     for (uint32_t i = 0; i < n->n_in; i++) {
         ortc_edge *e = n->in[i];

@@ -45,17 +45,19 @@ static uint64_t xcr0(void)
 static uint32_t detect(void)
 {
     uint32_t a, b, c, d, bits = 0;
-    if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
+    /* each goes to the host of a virtual machine, which takes ten microseconds */
+    if (__get_cpuid_max(0, NULL) < 7) return 0;
+    __cpuid(1, a, b, c, d);
     const uint32_t fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;
     if ((c & (fma | osxsave | avx | f16c)) != (fma | osxsave | avx | f16c)) return 0;
     const uint64_t state = xcr0();
     if ((state & 0x6) != 0x6) return 0; /* xmm and ymm are saved */
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    __cpuid_count(7, 0, a, b, c, d);
     if (!(b & 1u << 5)) return 0;
     bits |= ORTC_CPU_AVX2;
-    uint32_t a1, b1, c1, d1;
-    const int has_1 = __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1);
-    if (has_1 && (a1 & 1u << 4)) bits |= ORTC_CPU_AVX_VNNI;
+    uint32_t a1 = 0, b1, c1, d1;
+    if (a) __cpuid_count(7, 1, a1, b1, c1, d1);
+    if (a1 & 1u << 4) bits |= ORTC_CPU_AVX_VNNI;
     const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, all = f | dq | bw | vl;
     if ((b & all) != all || (state & 0xe6) != 0xe6) return bits; /* opmask, upper zmm, zmm16-31 */
     bits |= ORTC_CPU_AVX512;
@@ -63,7 +65,7 @@ static uint32_t detect(void)
     if (c & 1u << 11) bits |= ORTC_CPU_AVX512_VNNI;
     const uint32_t amx = 1u << 22 | 1u << 24 | 1u << 25; /* BF16, TILE, INT8 */
     /* cores with AMX take 2 clocks for a vdpbf16ps, 4 of them for what they do in tiles in 1 */
-    if (has_1 && (a1 & 1u << 5) && !(d & 1u << 22)) bits |= ORTC_CPU_AVX512_BF16;
+    if ((a1 & 1u << 5) && !(d & 1u << 22)) bits |= ORTC_CPU_AVX512_BF16;
     if ((d & amx) == amx && (state & 0x60000) == 0x60000 && may_use_tiles())
         bits |= ORTC_CPU_AMX | ORTC_CPU_AMX_F32;
     return bits;

@@ -411,11 +411,16 @@ static void find_rough(lowering *l, int32_t v)
  * be. */
 static void find_whole(lowering *l, int32_t v)
 {
-    if (l->p->steps[v].op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32) return;
+    const ortc_pw_step *steps = l->p->steps, *s = &steps[v];
+    if (s->op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32) return;
+    int erf = 0; /* comparing takes long: there is no Gelu without one, and HardSwish ends in x times a minimum */
+    for (int32_t i = 0; i < v; i++) erf |= steps[i].op == ORTC_PW_ERF;
     for (int32_t x = 0; x < v; x++) {
-        if (type_of(l, x) != ORTC_F32 || l->p->steps[x].op == ORTC_PW_CONST) continue;
-        const int gelu = ortc_is_gelu(l->p, (uint32_t)v, (uint32_t)x);
-        if (!gelu && !ortc_is_hard_swish(l->p, (uint32_t)v, (uint32_t)x)) continue;
+        if (type_of(l, x) != ORTC_F32 || steps[x].op == ORTC_PW_CONST) continue;
+        const int swish = (s->a == x && steps[s->b].op == ORTC_PW_MIN) ||
+                          (s->b == x && steps[s->a].op == ORTC_PW_MIN);
+        const int gelu = erf && ortc_is_gelu(l->p, (uint32_t)v, (uint32_t)x);
+        if (!gelu && !(swish && ortc_is_hard_swish(l->p, (uint32_t)v, (uint32_t)x))) continue;
         l->whole[v] = (uint8_t)(x + 1);
         l->whole_line[v] = !gelu                                                  ? LINE(hard_swish_f)
                            : l->rough[v] && ortc_cpu_features() & ORTC_CPU_AVX512 ? LINE(gelu_bf16)

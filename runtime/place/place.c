@@ -75,8 +75,8 @@ static uint32_t find(const ortc_target *d, const ortc_node *n, const ortc_kernel
             ortc_text_add(why, "%s; ", lacks ? lacks : "no kernel");
     }
     for (; own && !ended(&s); own = own->next)
-        if (ortc_kernel_matches(own, n, why)) consider(&s, &own->kernel);
-    for (; programs && !ended(&s); programs = programs->next) consider(&s, &programs->kernel);
+        if (ortc_kernel_matches(own, n, why)) consider(&s, own->entry->kernel);
+    for (; programs && !ended(&s); programs = programs->next) consider(&s, programs->entry->kernel);
     return s.count;
 }
 

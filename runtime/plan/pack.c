@@ -45,6 +45,7 @@ static void *take(ortc_pack_store *s, ortc_pack_item *i, size_t bytes)
         i->slab->used += size;
     }
     pthread_mutex_unlock(&s->lock);
+    if (data) ortc_platform_find_pages(data, bytes);
     return data ? data : ortc_device_alloc(i->device, bytes);
 }
 

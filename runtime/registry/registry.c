@@ -36,17 +36,15 @@ static const char *plain_domain(const char *domain)
     return domain && strcmp(domain, "ai.onnx") ? domain : "";
 }
 
-static size_t bucket_of(const char *provider, const char *domain, const char *op)
+/* Where the list of an operator's kernels is hung, or would be: behind the last of its bucket. */
+static ortc_kernel_item **head_of(const char *provider, const char *domain, const char *op)
 {
-    return ortc_hash(op, strlen(op), ortc_hash_string(domain) ^ ortc_hash_string(provider)) % BUCKETS;
-}
-
-static ortc_kernel_item *find_head(const char *provider, const char *domain, const char *op)
-{
-    ortc_kernel_item *i = buckets[bucket_of(provider, domain, op)];
-    while (i && (strcmp(i->entry.op, op) || strcmp(i->entry.domain, domain) || strcmp(i->provider, provider)))
-        i = i->next_in_bucket;
-    return i;
+    const uint64_t hash = ortc_hash(op, strlen(op), ortc_hash_string(domain) ^ ortc_hash_string(provider));
+    ortc_kernel_item **at = &buckets[hash % BUCKETS];
+    while (*at && (strcmp((*at)->entry->op, op) || strcmp((*at)->entry->domain, domain) ||
+                   strcmp((*at)->provider, provider)))
+        at = &(*at)->next_in_bucket;
+    return at;
 }
 
 enum {
@@ -55,8 +53,14 @@ enum {
                    ORTC_KERNEL_UNALIGNED
 };
 
+/* Entries and kernels stay where they are, unless they are of another size than ours or say ai.onnx. */
 static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *entry, ortc_error *error)
 {
+    struct copied {
+        ortc_kernel_item item;
+        ortc_kernel_entry entry;
+        ortc_kernel kernel;
+    } *copied;
     ortc_kernel k;
     if (!entry->op ||
         !copy_struct(&k, sizeof k, entry->kernel, entry->kernel ? entry->kernel->size : 0,
@@ -69,23 +73,24 @@ static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *ent
     if (k.flags & ~(uint32_t)KERNEL_FLAGS)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has unknown flags %#x", k.name,
                          (unsigned)(k.flags & ~(uint32_t)KERNEL_FLAGS));
-    ortc_kernel_item *item = calloc(1, sizeof *item);
-    if (!item) return ortc_no_memory(error, sizeof *item);
-    item->entry = *entry;
-    item->entry.domain = plain_domain(entry->domain);
-    item->kernel = k;
-    item->entry.kernel = &item->kernel;
+    const char *domain = plain_domain(entry->domain);
+    const bool copy = domain != entry->domain || k.size != sizeof k;
+    ortc_kernel_item *item = calloc(1, copy ? sizeof *copied : sizeof *item);
+    if (!item) return ortc_no_memory(error, sizeof *copied);
+    item->entry = entry;
     item->provider = provider;
-    pthread_rwlock_wrlock(&lock);
-    ortc_kernel_item *head = find_head(provider, item->entry.domain, item->entry.op);
-    if (head) {
-        while (head->next) head = head->next;
-        head->next = item;
-    } else {
-        ortc_kernel_item **bucket = &buckets[bucket_of(provider, item->entry.domain, item->entry.op)];
-        item->next_in_bucket = *bucket;
-        *bucket = item;
+    if (copy) {
+        copied = (struct copied *)item;
+        copied->entry = *entry;
+        copied->entry.domain = domain;
+        copied->entry.kernel = &copied->kernel;
+        copied->kernel = k;
+        item->entry = &copied->entry;
     }
+    pthread_rwlock_wrlock(&lock);
+    ortc_kernel_item **at = head_of(provider, domain, entry->op);
+    while (*at) at = &(*at)->next;
+    *at = item;
     pthread_rwlock_unlock(&lock);
     return ORTC_OK;
 }
@@ -97,14 +102,13 @@ static ortc_status add_table(const ortc_kernel_table *t, ortc_error *error)
                          t->size < ORTC_SIZED(ortc_kernel_table) ? "size of ortc_kernel_table"
                          : t->provider                           ? "entries"
                                                                  : "provider");
+    if (t->count && (t->entry_size < sizeof *t->entries || t->entry_size % sizeof(void *)))
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT,
+                         "a table of kernels of provider '%s' has entries of %u bytes", t->provider,
+                         t->entry_size);
     for (uint32_t i = 0; i < t->count; i++) {
-        ortc_kernel_entry entry;
-        if (!copy_struct(&entry, sizeof entry, (const char *)t->entries + (size_t)i * t->entry_size,
-                         t->entry_size, sizeof entry))
-            return ortc_fail(error, ORTC_INVALID_ARGUMENT,
-                             "a table of kernels of provider '%s' has entries of %u bytes", t->provider,
-                             t->entry_size);
-        ORTC_TRY(add_kernel(t->provider, &entry, error));
+        const char *entry = (const char *)t->entries + (size_t)i * t->entry_size;
+        ORTC_TRY(add_kernel(t->provider, (const ortc_kernel_entry *)(const void *)entry, error));
     }
     return ORTC_OK;
 }
@@ -112,7 +116,7 @@ static ortc_status add_table(const ortc_kernel_table *t, ortc_error *error)
 const ortc_kernel_item *ortc_kernels_of(const char *provider, const char *domain, const char *op)
 {
     pthread_rwlock_rdlock(&lock);
-    const ortc_kernel_item *i = find_head(provider, plain_domain(domain), op);
+    const ortc_kernel_item *i = *head_of(provider, plain_domain(domain), op);
     pthread_rwlock_unlock(&lock);
     return i; /* entries are only appended: a reader may miss a new tail, never see a broken one */
 }
@@ -123,8 +127,8 @@ const char *ortc_kernels_elsewhere(const char *provider, const char *domain, con
     pthread_rwlock_rdlock(&lock);
     for (size_t b = 0; b < BUCKETS && !found; b++)
         for (const ortc_kernel_item *i = buckets[b]; i && !found; i = i->next_in_bucket)
-            if (!strcmp(i->provider, provider) && !strcmp(i->entry.op, op) && strcmp(i->entry.domain, domain))
-                found = i->entry.domain;
+            if (!strcmp(i->provider, provider) && !strcmp(i->entry->op, op) && strcmp(i->entry->domain, domain))
+                found = i->entry->domain;
     pthread_rwlock_unlock(&lock);
     return found;
 }
@@ -169,22 +173,22 @@ static bool has_values(const ortc_node *n)
 
 bool ortc_kernel_matches(const ortc_kernel_item *item, const ortc_node *n, ortc_text *why)
 {
-    const ortc_kernel_entry *e = &item->entry;
+    const ortc_kernel_entry *e = item->entry;
     if (n->version < e->since_min || n->version > e->since_max) {
         if (why)
-            ortc_text_add(why, "%s is for versions %d to %d, not %d; ", item->kernel.name, e->since_min,
+            ortc_text_add(why, "%s is for versions %d to %d, not %d; ", e->kernel->name, e->since_min,
                           e->since_max, n->version);
         return false;
     }
-    if (!(item->kernel.flags & ORTC_KERNEL_VALUES) && has_values(n)) {
-        if (why) ortc_text_add(why, "%s is for tensors only; ", item->kernel.name);
+    if (!(e->kernel->flags & ORTC_KERNEL_VALUES) && has_values(n)) {
+        if (why) ortc_text_add(why, "%s is for tensors only; ", e->kernel->name);
         return false;
     }
     const ortc_schema *s = n->op ? ortc_op_schema(n->op) : NULL;
     for (uint32_t i = 0; s && i < s->n_types && i < ORTC_LENGTH(e->types); i++) {
         ortc_dtype t = e->types[i] ? bound_dtype(n, s, (int32_t)i) : 0;
         if (t && !(e->types[i] & ORTC_TYPE(t))) {
-            if (why) ortc_text_add(why, "%s is not for %s; ", item->kernel.name, ortc_dtype_name(t));
+            if (why) ortc_text_add(why, "%s is not for %s; ", e->kernel->name, ortc_dtype_name(t));
             return false;
         }
     }
@@ -267,7 +271,8 @@ const ortc_provider *ortc_provider_at(size_t i)
 
 /* ---- Families and the host table ----------------------------------------------------------------------- */
 
-static ortc_status add_family(const ortc_family *f, ortc_error *error)
+/* `ours`: linked in, so that tests have seen its schemas; others' are looked at at once. */
+static ortc_status add_family(const ortc_family *f, bool ours, ortc_error *error)
 {
     if (!f || f->size < ORTC_SIZED(ortc_family) || (f->n_ops && !f->ops) || (f->n_tables && !f->tables))
         return ortc_fail(error, ORTC_INVALID_ARGUMENT,
@@ -275,7 +280,7 @@ static ortc_status add_family(const ortc_family *f, ortc_error *error)
     for (uint32_t i = 0; i < f->n_ops; i++) {
         ortc_op op;
         copy_struct(&op, sizeof op, (const char *)f->ops + (size_t)i * f->op_size, f->op_size, 0);
-        ORTC_TRY(ortc_op_add(&op, f->name ? f->name : "", error));
+        ORTC_TRY(ortc_op_add(&op, f->name ? f->name : "", !ours, error));
     }
     for (uint32_t i = 0; i < f->n_tables; i++) /* NULL: a family of nothing but compositions */
         if (f->tables[i]) ORTC_TRY(add_table(f->tables[i], error));
@@ -297,7 +302,7 @@ static ortc_status host_add_family(const ortc_host *h, const ortc_family *f)
 {
     (void)h;
     ortc_error e = ORTC_ERROR_INIT;
-    ortc_status s = add_family(f, &e);
+    ortc_status s = add_family(f, false, &e);
     return refuse(s, &e);
 }
 static ortc_status host_add_provider(const ortc_host *h, const ortc_provider *p)
@@ -331,7 +336,7 @@ static ortc_status host_kernels(const ortc_host *h, const char *provider,
         for (const ortc_kernel_item *i = buckets[b]; i && s == ORTC_OK; i = i->next_in_bucket)
             for (const ortc_kernel_item *k = strcmp(i->provider, provider) ? NULL : i; k && s == ORTC_OK;
                  k = k->next)
-                s = each(arg, &k->entry);
+                s = each(arg, k->entry);
     return s;
 }
 static const ortc_kernel *host_kernel_for(const ortc_host *h, const char *provider, const ortc_node *n)
@@ -340,9 +345,9 @@ static const ortc_kernel *host_kernel_for(const ortc_host *h, const char *provid
     (void)h;
     ortc_why_init(&why, NULL);
     for (const ortc_kernel_item *i = ortc_kernels_of(provider, n->domain, n->type); i; i = i->next)
-        if (ortc_kernel_matches(i, n, NULL) && (!n->epilogue || (i->kernel.flags & ORTC_KERNEL_EPILOGUE)) &&
-            (!i->kernel.supports || i->kernel.supports(n, NULL, &why) == ORTC_OK))
-            return &i->kernel;
+        if (ortc_kernel_matches(i, n, NULL) && (!n->epilogue || (i->entry->kernel->flags & ORTC_KERNEL_EPILOGUE)) &&
+            (!i->entry->kernel->supports || i->entry->kernel->supports(n, NULL, &why) == ORTC_OK))
+            return i->entry->kernel;
     return NULL;
 }
 static const ortc_host_api host_api = {.size = sizeof host_api,
@@ -365,7 +370,7 @@ static void init_all(void)
     init_error = (ortc_error)ORTC_ERROR_INIT;
     for (size_t i = 0; ortc_builtin_providers[i] && !init_error.code; i++)
         add_provider(ortc_builtin_providers[i], &init_error);
-    for (size_t i = 0; ortc_families[i] && !init_error.code; i++) add_family(ortc_families[i], &init_error);
+    for (size_t i = 0; ortc_families[i] && !init_error.code; i++) add_family(ortc_families[i], true, &init_error);
 }
 
 ortc_status ortc_registry_init(ortc_error *error)

@@ -1,7 +1,7 @@
 /* runtime/registry/registry.h: the tables of providers and kernels, filled from linked-in families and from
  * plugins.
  *
- * Entries are copied (a plugin's structs may be of another size), never moved and never removed. Any thread.
+ * Entries are never moved and never removed; a plugin's structs of another size are copied. Any thread.
  */
 #ifndef ORTC_REGISTRY_H
 #define ORTC_REGISTRY_H
@@ -26,8 +26,7 @@ const ortc_provider *ortc_provider_at(size_t i);
 /* One registered kernel entry; `next` is the next of the same provider, domain and operator, in order of
  * preference. */
 typedef struct ortc_kernel_item {
-    ortc_kernel_entry entry;
-    ortc_kernel kernel;
+    const ortc_kernel_entry *entry; /* its domain is "" for the standard's, its kernel of our size */
     const char *provider;
     struct ortc_kernel_item *next, *next_in_bucket;
 } ortc_kernel_item;

@@ -22,7 +22,7 @@ static void add(kernel_list *list, const char *provider, const ortc_kernel_item 
                                                      .since_min = since,
                                                      .since_max = until,
                                                      .provider = provider,
-                                                     .kernel = item->kernel.name,
+                                                     .kernel = item->entry->kernel->name,
                                                      .types = types}));
 }
 
@@ -108,7 +108,7 @@ static void add_programs(kernel_list *list, ortc_graph *g, const ortc_op *op, co
     const ortc_kernel_item *item = ortc_kernels_of(provider, ortc_op_group.domain, ortc_op_group.name);
     for (; item; item = item->next) {
         uint64_t *types = ortc_arena_array(&g->arena, MOST_CONSTRAINTS, sizeof *types);
-        if (types && ask(g, op, &item->kernel, types) &&
+        if (types && ask(g, op, item->entry->kernel, types) &&
             !is_taken(list, provider, types, ortc_op_schema(op)->n_types))
             add(list, provider, item, op->form, ORTC_NEWEST, types);
     }
@@ -119,12 +119,13 @@ static void add_programs(kernel_list *list, ortc_graph *g, const ortc_op *op, co
 static int describe(const ortc_op *op, int (*each)(void *arg, const ortc_operator_info *), void *arg)
 {
     const ortc_schema *schema = ortc_op_schema(op);
+    if (!schema) return 0;
     ortc_graph *examples = op->expand ? ortc_graph_create(NULL) : NULL;
     kernel_list kernels = {0};
     const ortc_provider *p;
     for (size_t k = 0; (p = ortc_provider_at(k)); k++) {
         for (const ortc_kernel_item *i = ortc_kernels_of(p->name, op->domain, op->name); i; i = i->next)
-            add(&kernels, p->name, i, i->entry.since_min, i->entry.since_max, i->entry.types);
+            add(&kernels, p->name, i, i->entry->since_min, i->entry->since_max, i->entry->types);
         if (examples) add_programs(&kernels, examples, op, p->name);
     }
     const ortc_operator_info info = {.size = sizeof info,

@@ -99,6 +99,6 @@ Test(passes, a_schema_is_read_as_written)
     cr_expect(s->in[2].flags & ORTC_FORMAL_OPTIONAL);
     cr_expect_null(ortc_schema_in(s, 3));
     ortc_op broken = ORTC_OP("", "Broken", 1, 1, "", "x", "y:T", "", "T=f32", NULL, NULL, 0);
-    cr_expect_eq(ortc_op_add(&broken, "test", &e), ORTC_INVALID_ARGUMENT);
+    cr_expect_eq(ortc_op_add(&broken, "test", true, &e), ORTC_INVALID_ARGUMENT);
     cr_expect(strstr(e.text, "'x' is not NAME:TYPE"), "%s", e.text);
 }

@@ -29,7 +29,7 @@ static void begin(void)
     ortc_error e = ORTC_ERROR_INIT;
     cr_assert(ortc_registry_init(&e) == ORTC_OK, "%s", e.text);
     for (size_t i = 0; i < ORTC_LENGTH(ops); i++)
-        cr_assert(ortc_op_add(&ops[i], "test", &e) == ORTC_OK, "%s", e.text);
+        cr_assert(ortc_op_add(&ops[i], "test", true, &e) == ORTC_OK, "%s", e.text);
     snprintf(folder, sizeof folder, "/tmp/ortc-export-XXXXXX");
     cr_assert_not_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/model.onnx", folder);

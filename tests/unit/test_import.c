@@ -42,7 +42,7 @@ static void register_ops(void)
 {
     ortc_error e = ORTC_ERROR_INIT;
     for (size_t i = 0; i < ORTC_LENGTH(ops); i++)
-        cr_assert(ortc_op_add(&ops[i], "test", &e) == ORTC_OK, "%s", e.text);
+        cr_assert(ortc_op_add(&ops[i], "test", true, &e) == ORTC_OK, "%s", e.text);
 }
 
 /* ---- Models -------------------------------------------------------------------------------------------- */
