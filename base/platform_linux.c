@@ -37,8 +37,9 @@ int64_t ortc_now_ns(void)
 
 void ortc_platform_find_pages(void *block, size_t bytes)
 {
-    enum { SLOW_NS = 1000000 };        /* for two megabytes; zeroing them takes a tenth to a half of it */
-    static _Atomic size_t small, next; /* bytes that are to be small pages; so many more when it is slow again */
+    enum { SLOW_NS = 1000000 }; /* for two megabytes; zeroing them takes a tenth to a half of it */
+    /* bytes that are to be small pages, and how many when it is slow again */
+    static _Atomic size_t small, next;
     const uintptr_t begin = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1),
                     end = ((uintptr_t)block + bytes) & ~(HUGE_PAGE - 1);
     if (begin >= end) return;

@@ -535,6 +535,9 @@ ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_st
 /* Of a bf16 constant `src` may be the f32 that it is rounded from, and runs read the packed form alone: then
  * the constant itself need not exist. */
 #define ORTC_PACKING_ROUNDS 1u
+/* `plan` does not read the form, whose data may be NULL then: runs alone do. So in a first run it can be made
+ * where its step begins, in memory that other steps' forms have, too. */
+#define ORTC_PACKING_PASSES 2u
 typedef struct ortc_packing {
     uint32_t size;
     const char *id;                                           /* "cpu.gemm.b": format and version */

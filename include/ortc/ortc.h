@@ -402,7 +402,11 @@ enum {
     ORTC_SESSION_NO_FUSION = 1, /* specialise nothing: one kernel per node of the normalised graph */
     /* No convolution by Winograd's transforms, which may make its rounding error about three times as large
      * (docs/performance.md): products of the definition are summed up, whatever it costs */
-    ORTC_SESSION_NO_WINOGRAD = 2
+    ORTC_SESSION_NO_WINOGRAD = 2,
+    /* Weights of 8 MB and more are packed in memory of their own by the first run. Without it that is for the
+     * second: the first, which is the only one of many processes, lays out a step's weights where the last
+     * step's were, and so gives its result early and in little memory */
+    ORTC_SESSION_PACK_AT_ONCE = 4
 };
 #define ORTC_SESSION_OPTIONS_INIT \
     { \
@@ -648,8 +652,10 @@ ORTC_EXPORT ortc_status ortc_session_plan(ortc_session *, const ortc_in *in, siz
 /* What a session holds at this moment, and has done so far. */
 typedef struct ortc_session_stats {
     uint32_t size;
-    uint32_t n_contexts;        /* idle and running */
-    uint64_t plans_made;        /* since the session was created; a key that is found again makes none */
+    uint32_t n_contexts; /* idle and running */
+    /* since the session was created; a key that is found again makes none. Not the plan of a first run that
+     * nobody runs again (ORTC_SESSION_PACK_AT_ONCE) */
+    uint64_t plans_made;
     uint64_t plan_bytes;        /* of the plans in the cache */
     uint64_t arena_bytes;       /* of the contexts' arenas */
     uint64_t captures, replays; /* graphs captured from a device's steps, and launched, so far */

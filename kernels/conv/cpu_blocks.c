@@ -107,9 +107,10 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     return ORTC_OK;
 }
 
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill},
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill,
+                                     ORTC_PACKING_PASSES},
                           packing_bf16 = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill,
-                                          ORTC_PACKING_ROUNDS};
+                                          ORTC_PACKING_ROUNDS | ORTC_PACKING_PASSES};
 
 static ortc_status pack(ortc_plan *p, uint32_t in, const ortc_conv_geometry *g, ortc_dtype type, int way,
                         const ortc_packed **out)

@@ -68,7 +68,7 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 }
 
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv_integer_depthwise", pack_bytes,
-                                     pack_fill};
+                                     pack_fill, ORTC_PACKING_PASSES};
 
 /* In f32's measure (cpu_blocks.c), and a quarter of a clock for each element that is widened, 0.4 for a
  * result. */

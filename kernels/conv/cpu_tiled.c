@@ -36,10 +36,12 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     return ortc_tiled_weight_fill(&g, src->dtype, (int)p->way, src->data, dst, &threads);
 }
 
-/* A stem reads W itself where a number is not finite. */
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.tiled", pack_bytes, pack_fill},
+/* A stem reads W itself where a number is not finite, and the plan of bytes the filters' sums (ends_of). */
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.tiled", pack_bytes, pack_fill,
+                                     ORTC_PACKING_PASSES},
+                          packing_bytes = {ORTC_SIZED(ortc_packing), "cpu.conv.tiled", pack_bytes, pack_fill},
                           packing_bf16 = {ORTC_SIZED(ortc_packing), "cpu.conv.tiled", pack_bytes, pack_fill,
-                                          ORTC_PACKING_ROUNDS};
+                                          ORTC_PACKING_ROUNDS | ORTC_PACKING_PASSES};
 
 /* ---- Choose and plan ----------------------------------------------------------------------------------- */
 
@@ -83,7 +85,9 @@ static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, con
     }
     t->type = at->in[0].dtype;
     const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, at->in[1].dtype, kind);
-    const ortc_packing *how = kind == ORTC_TILED_BF16 && !t->tiled.stem ? &packing_bf16 : &packing;
+    const ortc_packing *how = kind == ORTC_TILED_BYTES                    ? &packing_bytes
+                              : kind == ORTC_TILED_BF16 && !t->tiled.stem ? &packing_bf16
+                                                                          : &packing;
     const ortc_status status = ortc_plan_pack(p, at->w, how, &param, sizeof param, &t->packed);
     if (status) {
         ortc_tiled_plan_deinit(&t->tiled);

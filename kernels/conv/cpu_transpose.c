@@ -57,7 +57,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     return ORTC_OK;
 }
 
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv_transpose", pack_bytes, pack_fill};
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv_transpose", pack_bytes, pack_fill,
+                                     ORTC_PACKING_PASSES};
 
 static pack_param param_of(const transpose_plan *g)
 {

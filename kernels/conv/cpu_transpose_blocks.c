@@ -82,7 +82,7 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 }
 
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv_transpose.blocks", pack_bytes,
-                                     pack_fill};
+                                     pack_fill, ORTC_PACKING_PASSES};
 
 /* ---- Choose and plan ----------------------------------------------------------------------------------- */
 

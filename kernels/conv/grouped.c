@@ -186,7 +186,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     return s;
 }
 
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.grouped", pack_bytes, pack_fill};
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.grouped", pack_bytes, pack_fill,
+                                     ORTC_PACKING_PASSES};
 
 ortc_status ortc_grouped_pack(ortc_plan *p, uint32_t port, const ortc_grouped *how,
                               const ortc_conv_geometry *g, const ortc_product_line *line,

@@ -413,7 +413,8 @@ static void find_whole(lowering *l, int32_t v)
 {
     const ortc_pw_step *steps = l->p->steps, *s = &steps[v];
     if (s->op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32) return;
-    int erf = 0; /* comparing takes long: there is no Gelu without one, and HardSwish ends in x times a minimum */
+    /* comparing takes long: there is no Gelu without an erf, and HardSwish ends in x times a minimum */
+    int erf = 0;
     for (int32_t i = 0; i < v; i++) erf |= steps[i].op == ORTC_PW_ERF;
     for (int32_t x = 0; x < v; x++) {
         if (type_of(l, x) != ORTC_F32 || steps[x].op == ORTC_PW_CONST) continue;

@@ -167,7 +167,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 ortc_status ortc_halved_packed(ortc_plan *p, uint32_t port, const ortc_halved_body *body, int64_t n,
                                int64_t k, const ortc_packed **out)
 {
-    static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.halved", pack_bytes, pack_fill};
+    static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.halved", pack_bytes, pack_fill,
+                                         ORTC_PACKING_PASSES};
     const pack_param param = {body, n, k};
     return ortc_plan_pack(p, port, &packing, &param, sizeof param, out);
 }

@@ -237,7 +237,7 @@ static void far_done(void)
 #define FAR_PANELS 48       /* rows of so many come at memory's rate */
 #define FAR_TASK (1 << 18)  /* bytes */
 
-#define FAR_STEP (16 << 20) /* of tasks that run together, before the source hears that it was read */
+#define FAR_STEP (4 << 20) /* of tasks that run together, before the source hears that it was read */
 
 /* Tasks of forms that are written far are of some panels and some k. */
 typedef struct far_args {

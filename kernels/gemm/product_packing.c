@@ -38,9 +38,10 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 }
 
 /* To forms of bf16 f32 is rounded. */
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill},
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill,
+                                     ORTC_PACKING_PASSES},
                           packing_bf16 = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill,
-                                          ORTC_PACKING_ROUNDS};
+                                          ORTC_PACKING_ROUNDS | ORTC_PACKING_PASSES};
 
 ortc_status ortc_product_packed(ortc_plan *p, uint32_t port, const ortc_product_form *form,
                                 const ortc_product_constant *what, const ortc_packed **out)

@@ -89,7 +89,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
                              ortc_product_at(src->data, p->first * p->k, p->type), p->k, dst, &threads);
 }
 
-static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.recurrent", pack_bytes, pack_fill};
+static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.recurrent", pack_bytes, pack_fill,
+                                     ORTC_PACKING_PASSES};
 
 /* What of W or R a product multiplies with. */
 static pack_param operand(const recurrent_plan *g, int which, int32_t d)

@@ -29,6 +29,13 @@ static void drop_frames(ortc_context *c)
     }
 }
 
+void ortc_context_drop(ortc_context *c, ortc_frame *f)
+{
+    for (size_t i = 0; i < ORTC_MAX_FRAMES; i++)
+        if (c->frames[i] == f) c->frames[i] = NULL;
+    frame_free(f);
+}
+
 /* ---- Contexts ------------------------------------------------------------------------------------------ */
 
 ortc_status ortc_context_make(ortc_unit *u, ortc_context **out, ortc_error *error)

@@ -97,6 +97,7 @@ ortc_status ortc_context_take(ortc_unit *, ortc_context **out, ortc_error *);
 void ortc_context_return(ortc_context *);
 /* The frame of a program in this context, made if need be. */
 ortc_status ortc_context_frame(ortc_context *, ortc_program *, ortc_frame **out, ortc_error *);
+void ortc_context_drop(ortc_context *, ortc_frame *); /* of a program for one run, behind it */
 /* The frame whose program has this key; NULL: none here. */
 ortc_frame *ortc_context_find(ortc_context *, const void *key, size_t key_bytes);
 uint64_t ortc_context_trim(ortc_context *); /* bytes freed */

@@ -179,14 +179,15 @@ static ortc_status make_key(ortc_context *c, ortc_error *error)
 
 /* The program of the context's key, planned now. after, slots: as in ortc_plan_request. */
 ortc_status ortc_run_make_program(ortc_context *c, const ortc_program *after, ortc_value *const *slots,
-                                  ortc_program **out, ortc_error *error)
+                                  bool once, ortc_program **out, ortc_error *error)
 {
     ortc_profile_event e = {
         .kind = ORTC_PROFILE_PLAN, .name = "plan", .op = "", .provider = "", .kernel = ""};
     if (c->env.profiler) e.start_ns = ortc_now_ns();
-    const ortc_plan_request request = {c->inputs, c->wanted, c->memory, after, after ? slots : NULL};
+    const ortc_plan_request request = {c->inputs, c->wanted, c->memory, after, after ? slots : NULL, once};
     ORTC_TRY(ortc_program_build(&c->unit->placed, c->unit->packed, &request, &c->env, out, error));
-    ortc_status s = ortc_plan_cache_put(&c->unit->plans, *out, c->key, c->key_bytes)
+    ortc_status s = (*out)->passing.count ? ORTC_OK
+                    : ortc_plan_cache_put(&c->unit->plans, *out, c->key, c->key_bytes)
                         ? ortc_unit_admit_plan(c->unit, *out, error)
                         : ortc_no_memory(error, c->key_bytes);
     if (s != ORTC_OK) {
@@ -197,12 +198,15 @@ ortc_status ortc_run_make_program(ortc_context *c, const ortc_program *after, or
     return s;
 }
 
-/* The program of the context's key, from the cache or planned now. */
-static ortc_status find_program(ortc_context *c, ortc_program **out, ortc_error *error)
+/* The program of the context's key, from the cache or planned now, to be run or to be looked at. */
+static ortc_status find_program(ortc_context *c, bool run, ortc_program **out, ortc_error *error)
 {
     if ((*out = ortc_plan_cache_get(&c->unit->plans, c->key, c->key_bytes))) return ORTC_OK;
     ORTC_TRY(check_inputs(c, error));
-    return ortc_run_make_program(c, NULL, NULL, out, error);
+    /* what a profile says of steps is to hold for later runs */
+    const bool once = run && !c->env.profiler && c->unit->placed.targets->n_spaces == 1 &&
+                      atomic_exchange(&c->unit->fresh, false);
+    return ortc_run_make_program(c, NULL, NULL, once, out, error);
 }
 
 ortc_status ortc_run_find_frame(ortc_context *c, ortc_frame **out, ortc_error *error)
@@ -210,7 +214,7 @@ ortc_status ortc_run_find_frame(ortc_context *c, ortc_frame **out, ortc_error *e
     ortc_program *p;
     ORTC_TRY(make_key(c, error));
     if ((*out = ortc_context_find(c, c->key, c->key_bytes))) return ORTC_OK;
-    ORTC_TRY(find_program(c, &p, error));
+    ORTC_TRY(find_program(c, true, &p, error));
     ortc_status s = ortc_context_frame(c, p, out, error);
     ortc_program_release(p);
     return s;
@@ -221,7 +225,7 @@ ortc_status ortc_context_program(ortc_context *c, const ortc_in *in, size_t n_in
 {
     ortc_status s = ortc_run_match_inputs(c, in, n_in, error);
     for (uint32_t i = 0; i < c->unit->placed.graph->n_outputs; i++) c->wanted[i] = true, c->memory[i] = 0;
-    if (s == ORTC_OK && (s = make_key(c, error)) == ORTC_OK) s = find_program(c, out, error);
+    if (s == ORTC_OK && (s = make_key(c, error)) == ORTC_OK) s = find_program(c, false, out, error);
     ortc_context_clean(c);
     return s;
 }

@@ -112,7 +112,7 @@ static ortc_status next_segment(ortc_context *c, const ortc_program *p, ortc_pro
     }
     if (!ok) return ortc_no_memory(error, c->key_bytes);
     *out = ortc_plan_cache_get(&c->unit->plans, c->key, c->key_bytes);
-    return *out ? ORTC_OK : ortc_run_make_program(c, p, c->slots, out, error);
+    return *out ? ORTC_OK : ortc_run_make_program(c, p, c->slots, false, out, error);
 }
 
 /* What is under way in queues has ended: all of it, also after a failure. */
@@ -241,9 +241,13 @@ static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_event *event, 
     ORTC_TRY(ortc_run_match_inputs(c, a->in, a->n_in, error));
     ORTC_TRY(ortc_run_match_outputs(c, a->out, a->n_out, error));
     ORTC_TRY(ortc_run_find_frame(c, &f, error));
-    ORTC_TRY(bind_inputs(c, error));
-    if (!f->program->chained) return run_fixed(c, f, a, event, error);
-    ortc_status s = run_chain(c, f, error);
+    ortc_status s = bind_inputs(c, error);
+    if (!f->program->chained) {
+        if (s == ORTC_OK) s = run_fixed(c, f, a, event, error);
+        if (f->program->passing.count) ortc_context_drop(c, f);
+        return s;
+    }
+    if (s == ORTC_OK) s = run_chain(c, f, error);
     if (s != ORTC_OK) {
         drain(c, NULL);
         return s;

@@ -16,6 +16,6 @@ bool ortc_key_add_value(ortc_context *, const ortc_value *);
 /* Plans for the context's key and puts the program into the session's cache. after, slots: of a chain of
  * segments. */
 ortc_status ortc_run_make_program(ortc_context *, const ortc_program *after, ortc_value *const *slots,
-                                  ortc_program **out, ortc_error *);
+                                  bool once, ortc_program **out, ortc_error *);
 
 #endif

@@ -42,6 +42,7 @@ struct ortc_unit {
     ortc_pack_store *packed;    /* the model's */
     ortc_shelf *shelf;          /* the same; NULL: none */
     ortc_plan_cache plans;
+    atomic_bool fresh;               /* forms may pass in the next run, which is the first (plan.h) */
     uint32_t threads;                /* budget of a run */
     const ortc_allocator *allocator; /* of arenas and results; NULL: ours */
     ortc_kept *kept;                 /* memory of results; NULL: with a limit, or somebody's allocator */

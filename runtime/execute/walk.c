@@ -20,6 +20,7 @@ static ortc_status run_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc
 #ifndef NDEBUG
     ortc_step_poison_padding(s, &call->call);
 #endif
+    if (f->program->passing.count) ORTC_TRY(ortc_program_fill(f->program, index, &c->env, error));
     c->env.short_of_memory = false;
     call->n_loops = 0;
     ortc_status status = s->kernel->run(s->state, s->pstate, &call->call);

@@ -1,5 +1,5 @@
 /* runtime/plan/pack.c: packed forms of constants: made once on first request, shared, dropped with their last
- * user.
+ * user; or for one run, where its steps begin.
  *
  * The maker works outside the lock; others that want the same form wait for it. When a form has been made of
  * a constant in a mapped file, the source pages are dropped: they can be read again.
@@ -87,16 +87,39 @@ static void unlink_item(ortc_pack_store *s, ortc_pack_item *i)
     *at = i->next;
 }
 
+static ortc_view view_of(const ortc_constant *c)
+{
+    return (ortc_view){.data = (void *)(uintptr_t)c->data,
+                       .dtype = c->dtype,
+                       .flags = ORTC_VIEW_CONST | ORTC_VIEW_HOST,
+                       .rank = c->rank,
+                       .dims = c->dims};
+}
+
+static ortc_status bytes_of(const ortc_constant *c, const ortc_packing *how, const void *param, size_t *out,
+                            ortc_error *error)
+{
+    const ortc_view src = view_of(c);
+    *out = how->bytes(&src, param);
+    return *out ? ORTC_OK
+                : ortc_fail(error, ORTC_LIMIT, "packing '%s': a constant is too large to pack", how->id);
+}
+
+static ortc_status fill_at(void *data, const ortc_constant *c, const ortc_packing *how, const void *param,
+                           ortc_run_env *env)
+{
+    const ortc_view src = view_of(c);
+    ortc_step_call call;
+    ortc_step_call_init(&call, env, NULL);
+    call.of_file = c->mapped;
+    return how->fill(data, &src, param, &call.call);
+}
+
 static ortc_status fill_of(ortc_pack_store *s, ortc_pack_item *i, const ortc_constant *c,
                            const ortc_packing *how, const void *param, ortc_run_env *env, ortc_error *error)
 {
-    ortc_view src = {.data = (void *)(uintptr_t)c->data,
-                     .dtype = c->dtype,
-                     .flags = ORTC_VIEW_CONST | ORTC_VIEW_HOST,
-                     .rank = c->rank,
-                     .dims = c->dims};
-    size_t bytes = how->bytes(&src, param);
-    if (!bytes) return ortc_fail(error, ORTC_LIMIT, "packing '%s': a constant is too large to pack", how->id);
+    size_t bytes;
+    ORTC_TRY(bytes_of(c, how, param, &bytes, error));
     pthread_mutex_lock(&s->lock);
     bool fits = !s->max_bytes || s->constants + s->bytes + bytes <= s->max_bytes;
     if (fits) s->bytes += bytes;
@@ -112,58 +135,105 @@ static ortc_status fill_of(ortc_pack_store *s, ortc_pack_item *i, const ortc_con
         return ortc_no_memory(error, bytes);
     }
     i->packed = (ortc_packed){data, bytes};
-    ortc_step_call call;
-    ortc_step_call_init(&call, env, NULL);
-    call.of_file = c->mapped;
     bool staged = i->device && i->device->memory.device;
     if (s->interleaved && !staged) ortc_platform_interleave(data, bytes);
     if (staged && how == &ortc_packing_plain)
         ORTC_TRY(ortc_device_transfer(i->device, data, NULL, c->data, c->bytes, error));
     else if (staged) { /* packed on the host, then copied */
         void *staging = ortc_alloc_aligned(bytes);
-        ortc_status status = staging ? how->fill(staging, &src, param, &call.call)
-                                     : ortc_no_memory(error, bytes);
+        ortc_status status = staging ? fill_at(staging, c, how, param, env) : ortc_no_memory(error, bytes);
         if (status == ORTC_OK) status = ortc_device_transfer(i->device, data, NULL, staging, bytes, error);
         ortc_free_aligned(staging, bytes);
         ORTC_TRY(status);
     } else
-        ORTC_TRY(how->fill(data, &src, param, &call.call));
+        ORTC_TRY(fill_at(data, c, how, param, env));
     if (c->mapped) ortc_mapping_drop(c->data, c->bytes);
     return ORTC_OK;
 }
 
-bool ortc_packing_rounds(const ortc_packing *how)
+bool ortc_packing_has(const ortc_packing *how, uint32_t flag)
 {
-    return how->size > offsetof(ortc_packing, flags) && (how->flags & ORTC_PACKING_ROUNDS);
+    return how->size > offsetof(ortc_packing, flags) && (how->flags & flag);
 }
 
-/* A constant that is yet to be rounded is, in memory of its own, unless the packing rounds it by itself. */
-static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_constant *c,
-                        const ortc_packing *how, const void *param, ortc_run_env *env, ortc_error *error)
+/* What the packing reads: a constant that is yet to be rounded is, in memory of its own, unless the packing
+ * rounds it by itself. `rounded` is room for it, and what is then in its data is freed by the caller. */
+static ortc_status source_of(const ortc_constant *c, const ortc_packing *how, ortc_constant *rounded,
+                             const ortc_constant **out, ortc_error *error)
 {
-    if (!c->of) return fill_of(s, i, c, how, param, env, error);
-    if (ortc_packing_rounds(how)) return fill_of(s, i, c->of, how, param, env, error);
-    ortc_constant rounded = *c;
+    *out = !c->of ? c : ortc_packing_has(how, ORTC_PACKING_ROUNDS) ? c->of : rounded;
+    *rounded = *c;
+    rounded->data = NULL;
+    if (*out != rounded) return ORTC_OK;
     uint16_t *data = malloc(c->bytes + 1);
     if (!data) return ortc_no_memory(error, c->bytes);
     ortc_constant_round(c->of, data);
-    rounded.data = data;
-    const ortc_status status = fill_of(s, i, &rounded, how, param, env, error);
-    free(data);
+    rounded->data = data;
+    return ORTC_OK;
+}
+
+static ortc_status fill(ortc_pack_store *s, ortc_pack_item *i, const ortc_constant *c,
+                        const ortc_packing *how, const void *param, ortc_run_env *env, ortc_error *error)
+{
+    ortc_constant rounded;
+    ORTC_TRY(source_of(c, how, &rounded, &c, error));
+    const ortc_status status = fill_of(s, i, c, how, param, env, error);
+    free((void *)(uintptr_t)rounded.data);
     return status;
+}
+
+static ortc_pack_item *new_item(const ortc_constant *c, ortc_open_device *device, const ortc_packing *how,
+                                const void *param, size_t param_bytes)
+{
+    ortc_pack_item *i = calloc(1, sizeof *i + param_bytes);
+    if (!i) return NULL;
+    i->references = 1;
+    i->constant = c->id;
+    i->device = ortc_device_retain(device);
+    i->id = how->id;
+    i->param_bytes = param_bytes;
+    if (param_bytes) memcpy(i->param, param, param_bytes);
+    return i;
+}
+
+static uint64_t hash_of(const ortc_constant *c, const ortc_packing *how, const void *param,
+                        size_t param_bytes)
+{
+    return ortc_hash(param, param_bytes, ortc_hash_string(how->id) ^ c->id * 0x9e3779b97f4a7c15u);
+}
+
+/* Under the lock; NULL: it is not there. */
+static ortc_pack_item *look_up(const ortc_pack_store *s, uint64_t hash, const ortc_constant *c,
+                               const ortc_open_device *device, const ortc_packing *how, const void *param,
+                               size_t param_bytes)
+{
+    for (ortc_pack_item *i = s->buckets[hash % ORTC_LENGTH(s->buckets)]; i; i = i->next)
+        if (i->hash == hash && i->constant == c->id && i->device == device && i->param_bytes == param_bytes &&
+            !strcmp(i->id, how->id) && (!param_bytes || !memcmp(i->param, param, param_bytes)))
+            return i;
+    return NULL;
+}
+
+ortc_pack_item *ortc_pack_find(ortc_pack_store *s, const ortc_constant *c, const ortc_open_device *device,
+                               const ortc_packing *how, const void *param, size_t param_bytes)
+{
+    pthread_mutex_lock(&s->lock);
+    ortc_pack_item *i = look_up(s, hash_of(c, how, param, param_bytes), c, device, how, param, param_bytes);
+    if (i && !i->ready) i = NULL;
+    if (i) i->references++;
+    pthread_mutex_unlock(&s->lock);
+    return i;
 }
 
 ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_open_device *device,
                               const ortc_packing *how, const void *param, size_t param_bytes,
                               ortc_run_env *env, ortc_pack_item **out, ortc_error *error)
 {
-    uint64_t hash = ortc_hash(param, param_bytes, ortc_hash_string(how->id) ^ c->id * 0x9e3779b97f4a7c15u);
+    const uint64_t hash = hash_of(c, how, param, param_bytes);
     *out = NULL;
     pthread_mutex_lock(&s->lock);
-    for (ortc_pack_item *i = s->buckets[hash % ORTC_LENGTH(s->buckets)]; i; i = i->next) {
-        if (i->hash != hash || i->constant != c->id || i->device != device || i->param_bytes != param_bytes ||
-            strcmp(i->id, how->id) || (param_bytes && memcmp(i->param, param, param_bytes)))
-            continue;
+    ortc_pack_item *i = look_up(s, hash, c, device, how, param, param_bytes);
+    if (i) {
         i->references++;
         while (!i->ready && !i->failed) pthread_cond_wait(&s->changed, &s->lock);
         const bool ready = i->ready, again = i->cancelled;
@@ -176,18 +246,11 @@ ortc_status ortc_pack_acquire(ortc_pack_store *s, const ortc_constant *c, ortc_o
         *out = i;
         return ORTC_OK;
     }
-    ortc_pack_item *i = calloc(1, sizeof *i + param_bytes);
-    if (!i) {
+    if (!(i = new_item(c, device, how, param, param_bytes))) {
         pthread_mutex_unlock(&s->lock);
         return ortc_no_memory(error, sizeof *i + param_bytes);
     }
-    i->references = 1;
-    i->constant = c->id;
-    i->device = ortc_device_retain(device);
-    i->id = how->id;
-    i->param_bytes = param_bytes;
     i->hash = hash;
-    if (param_bytes) memcpy(i->param, param, param_bytes);
     i->next = s->buckets[hash % ORTC_LENGTH(s->buckets)];
     s->buckets[hash % ORTC_LENGTH(s->buckets)] = i;
     pthread_mutex_unlock(&s->lock);
@@ -217,6 +280,30 @@ void ortc_pack_release(ortc_pack_store *s, ortc_pack_item *i)
         free_item(s, i);
     }
     pthread_mutex_unlock(&s->lock);
+}
+
+ortc_status ortc_passing_make(const ortc_constant *c, const ortc_packing *how, const void *param,
+                              size_t param_bytes, ortc_passing *out, ortc_error *error)
+{
+    size_t bytes;
+    ORTC_TRY(
+        bytes_of(c->of && ortc_packing_has(how, ORTC_PACKING_ROUNDS) ? c->of : c, how, param, &bytes, error));
+    *out = (ortc_passing){new_item(c, NULL, how, param, param_bytes), c, how, 0};
+    if (!out->item) return ortc_no_memory(error, sizeof *out->item + param_bytes);
+    out->item->packed.bytes = bytes;
+    return ORTC_OK;
+}
+
+ortc_status ortc_passing_fill(const ortc_passing *p, ortc_run_env *env, ortc_error *error)
+{
+    ortc_constant rounded;
+    const ortc_constant *c;
+    ORTC_TRY(source_of(p->constant, p->how, &rounded, &c, error));
+    const ortc_status status = fill_at((void *)(uintptr_t)p->item->packed.data, c, p->how, p->item->param,
+                                       env);
+    if (c->mapped) ortc_mapping_drop(c->data, c->bytes);
+    free((void *)(uintptr_t)rounded.data);
+    return status;
 }
 
 static size_t aligned_bytes(const ortc_view *src, const void *param)

@@ -62,6 +62,20 @@ typedef struct ortc_pack_store {
     bool interleaved;          /* forms in host memory lie over all nodes in turn */
 } ortc_pack_store;
 
+/* A form that one run reads, in memory that it shares with those of other steps: made anew where its step
+ * begins. So the first result of large weights waits for no memory of their own, which the second run packs
+ * them into. */
+#define ORTC_PASSING_MOST ((size_t)32 << 20) /* larger forms are packed for good */
+#ifndef ORTC_PASSING_LEAST                   /* else of the tests, for whose models that is 0 in one build */
+#define ORTC_PASSING_LEAST ((uint64_t)8 << 20) /* of a model's weights */
+#endif
+typedef struct ortc_passing {
+    ortc_pack_item *item; /* in no store */
+    const ortc_constant *constant;
+    const ortc_packing *how;
+    uint32_t step;
+} ortc_passing;
+
 struct ortc_run_env;
 bool ortc_pack_store_init(ortc_pack_store *, uint64_t max_bytes);
 void ortc_pack_store_deinit(ortc_pack_store *);
@@ -70,12 +84,20 @@ ortc_status ortc_pack_acquire(ortc_pack_store *, const ortc_constant *, ortc_ope
                               const ortc_packing *, const void *param, size_t param_bytes,
                               struct ortc_run_env *, ortc_pack_item **out, ortc_error *);
 void ortc_pack_release(ortc_pack_store *, ortc_pack_item *);
+/* The same where it is there already; NULL: it is not. */
+ortc_pack_item *ortc_pack_find(ortc_pack_store *, const ortc_constant *, const ortc_open_device *,
+                               const ortc_packing *, const void *param, size_t param_bytes);
+/* A form that passes, without memory yet; freed with its item. LIMIT: too large to pack. */
+ortc_status ortc_passing_make(const ortc_constant *, const ortc_packing *, const void *param,
+                              size_t param_bytes, ortc_passing *out, ortc_error *);
+/* Puts it into its memory. */
+ortc_status ortc_passing_fill(const ortc_passing *, struct ortc_run_env *, ortc_error *);
 /* Whether one of these has no other user. */
 bool ortc_pack_alone(ortc_pack_store *, ortc_pack_item *const *, size_t count);
 /* The same bytes at an address that is a multiple of their element size (in one-file models they lie
  * anywhere). */
 extern const ortc_packing ortc_packing_aligned;
-bool ortc_packing_rounds(const ortc_packing *); /* ORTC_PACKING_ROUNDS */
+bool ortc_packing_has(const ortc_packing *, uint32_t flag);
 /* The same bytes in the memory of a device. */
 extern const ortc_packing ortc_packing_plain;
 
@@ -198,6 +220,10 @@ typedef struct ortc_program {
     ortc_slot *slots;     /* what this segment makes for later ones and for outputs */
     uint32_t n_slots;
     ORTC_ARRAY(ortc_pack_item *) packs;
+    ORTC_ARRAY(ortc_passing)
+    passing;    /* by step; where there are any, the program is for one run, in no cache */
+    void *room; /* room_bytes: of those of a step */
+    size_t room_bytes;
     ORTC_ARRAY(ortc_literal) literals;
     ortc_pack_store *store;
     size_t bytes; /* what the cache counts */
@@ -224,8 +250,11 @@ typedef struct ortc_plan_request {
     const uint32_t *memory;           /* per output: where it goes (0 host, else a device's memory) */
     const ortc_program *after;        /* the segment before; NULL: this is the first */
     ortc_value *const *slots;         /* by edge id, what is made so far; NULL: none */
+    bool once;                        /* for one run: forms may pass */
 } ortc_plan_request;
 
+/* Makes the forms that pass which the step reads. */
+ortc_status ortc_program_fill(const ortc_program *, uint32_t step, struct ortc_run_env *, ortc_error *);
 /* Plans a bound graph. Packed forms are taken from the store, which must outlive the program, as the placed
  * graph must. */
 ortc_status ortc_program_build(const ortc_placed *, ortc_pack_store *, const ortc_plan_request *,

@@ -58,6 +58,37 @@ static ortc_status choose(ortc_planner *p)
     return ORTC_OK;
 }
 
+/* ---- Forms that pass ---------------------------------------------------------------------------------- */
+
+/* Memory for those of the step that has most of them; of addresses, of which what is written is memory, more
+ * than the largest block whose end tells the C library to keep others as large (32 MB). */
+static ortc_status make_room(ortc_program *program, ortc_error *error)
+{
+    const ortc_passing *all = program->passing.data;
+    const size_t n = program->passing.count;
+    program->room_bytes = (size_t)64 << 20;
+    for (int place = 0; place < 2 && n; place++) {
+        for (size_t i = 0, at = 0, bytes; i < n; i++) {
+            ortc_packed *form = &all[i].item->packed;
+            if (i && all[i].step != all[i - 1].step) at = 0;
+            if (place) form->data = (char *)program->room + at;
+            if (!ortc_align_size(form->bytes, ORTC_ALIGNMENT, &bytes) || !ortc_add_size(at, bytes, &at))
+                return ortc_no_memory(error, form->bytes);
+            if (program->room_bytes < at) program->room_bytes = at;
+        }
+        if (!place && !(program->room = ortc_alloc_aligned(program->room_bytes)))
+            return ortc_no_memory(error, program->room_bytes);
+    }
+    return ORTC_OK;
+}
+
+ortc_status ortc_program_fill(const ortc_program *p, uint32_t step, ortc_run_env *env, ortc_error *error)
+{
+    for (size_t i = 0; i < p->passing.count; i++)
+        if (p->passing.data[i].step == step) ORTC_TRY(ortc_passing_fill(&p->passing.data[i], env, error));
+    return ORTC_OK;
+}
+
 /* ---- The whole ----------------------------------------------------------------------------------------- */
 
 static ortc_status build(ortc_planner *p)
@@ -97,6 +128,7 @@ static ortc_status build(ortc_planner *p)
     if (p->steps.count) memcpy(steps, p->steps.data, p->steps.count * sizeof *steps);
     p->program->steps = steps;
     p->program->n_steps = (uint32_t)p->steps.count;
+    ORTC_TRY(make_room(p->program, p->error));
     return ortc_planner_mark_ranges(p);
 }
 
@@ -125,6 +157,7 @@ ortc_status ortc_program_build(const ortc_placed *placed, ortc_pack_store *store
                       .inputs = request->inputs,
                       .wanted = request->wanted,
                       .memory = request->memory,
+                      .once = request->once,
                       .begin = request->after ? request->after->end : placed->graph->first,
                       .made = request->slots};
     ortc_status s = build(&p);
@@ -164,6 +197,9 @@ void ortc_program_release(ortc_program *p)
     release_steps(p->steps, p->n_steps);
     for (size_t i = 0; i < p->packs.count; i++) ortc_pack_release(p->store, p->packs.data[i]);
     ortc_array_deinit(&p->packs);
+    for (size_t i = 0; i < p->passing.count; i++) free(p->passing.data[i].item);
+    ortc_array_deinit(&p->passing);
+    ortc_free_aligned(p->room, p->room_bytes);
     for (size_t i = 0; i < p->literals.count; i++) {
         ortc_device_free(p->literals.data[i].device, p->literals.data[i].data, p->literals.data[i].bytes);
         ortc_device_release(p->literals.data[i].device);

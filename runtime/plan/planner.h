@@ -77,6 +77,7 @@ typedef struct ortc_planner {
     ortc_value *const *made;      /* slots of earlier segments; NULL: this is the first */
     bool *asked;   /* by edge id: read on some path to a wanted output, whatever shapes turn out to be */
     bool *crosses; /* by edge id: made here, read by a later segment or an output of a chain */
+    bool once;     /* forms may pass */
     bool late;     /* a kernel of this segment makes extents that are not known yet */
     ORTC_ARRAY(ortc_in_place) in_place;
     ORTC_ARRAY(ortc_part) parts; /* in the order of steps */

@@ -81,12 +81,32 @@ ortc_status ortc_planner_home(ortc_planner *p, const ortc_edge *e, ortc_home **o
     return ortc_fail(p->error, ORTC_INTERNAL, "'%s' is read before it is made", e->name);
 }
 
+/* A form for this run alone; *out NULL: it is too large for that. */
+static ortc_status pack_passing(ortc_planner *p, const ortc_constant *c, const ortc_packing *how,
+                                const void *param, size_t param_bytes, ortc_pack_item **out)
+{
+    ortc_passing passing;
+    ORTC_TRY(ortc_passing_make(c, how, param, param_bytes, &passing, p->error));
+    const bool fits = passing.item->packed.bytes <= ORTC_PASSING_MOST;
+    *out = fits && ortc_array_push(&p->program->passing, passing) ? passing.item : NULL;
+    if (!*out) free(passing.item);
+    return *out || !fits ? ORTC_OK : ortc_no_memory(p->error, sizeof passing);
+}
+
 ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, ortc_open_device *device,
                               const ortc_packing *how, const void *param, size_t param_bytes,
                               ortc_pack_item **out)
 {
     ortc_pack_store *store = p->program->store;
-    ORTC_TRY(ortc_pack_acquire(store, e->constant, device, how, param, param_bytes, p->env, out, p->error));
+    const ortc_constant *c = e->constant;
+    *out = NULL;
+    const bool own = device && (device->memory.device || device->pool);
+    if (p->once && !p->program->chained && ortc_packing_has(how, ORTC_PACKING_PASSES) && !own &&
+        !(*out = ortc_pack_find(store, c, device, how, param, param_bytes))) {
+        ORTC_TRY(pack_passing(p, c, how, param, param_bytes, out));
+        if (*out) return ORTC_OK;
+    }
+    if (!*out) ORTC_TRY(ortc_pack_acquire(store, c, device, how, param, param_bytes, p->env, out, p->error));
     if (!ortc_array_push(&p->program->packs, *out)) {
         ortc_pack_release(store, *out);
         return ortc_no_memory(p->error, sizeof *out);

@@ -18,7 +18,8 @@ typedef struct plan_context {
     double flops, bytes;
     uint64_t packed; /* bit i: input i has a packed form */
     uint32_t n_views, n_reuse;
-    size_t first_part; /* of the planner's */
+    size_t first_part;    /* of the planner's */
+    size_t first_passing; /* of the program's */
     struct {
         uint32_t out, in;
         int64_t offset; /* bytes */
@@ -87,7 +88,8 @@ static ortc_status plan_pack(ortc_plan *plan, uint32_t in, const ortc_packing *h
         return ortc_fail(c->p->error, ORTC_INVALID_ARGUMENT,
                          "input %u is not a constant: it cannot be packed", in);
     ORTC_TRY(ortc_planner_pack(c->p, e, c->target->open, how, param, param_bytes, &item));
-    if (!e->constant->of || ortc_packing_rounds(how)) c->packed |= in < 64 ? UINT64_C(1) << in : 0;
+    if (!e->constant->of || ortc_packing_has(how, ORTC_PACKING_ROUNDS))
+        c->packed |= in < 64 ? UINT64_C(1) << in : 0;
     *out = &item->packed;
     return ORTC_OK;
 }
@@ -350,6 +352,8 @@ static ortc_status add_step(ortc_planner *p, ortc_step *s, const plan_context *c
     s->workspace = c->workspace;
     *out = (uint32_t)p->steps.count;
     if (!ortc_array_push(&p->steps, *s)) return ortc_no_memory(p->error, sizeof *s);
+    for (size_t i = c->first_passing; i < p->program->passing.count; i++)
+        p->program->passing.data[i].step = *out;
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i]) ortc_planner_note_use(p, n->in[i], s->in[i].form, *out);
     if (c->target->space) {
@@ -470,7 +474,8 @@ ortc_status ortc_planner_node(ortc_planner *p, const ortc_node *n)
     plan_context c = {.p = p,
                       .node = n,
                       .target = ortc_target_of(p->placed, n),
-                      .first_part = p->parts.count};
+                      .first_part = p->parts.count,
+                      .first_passing = p->program->passing.count};
     ortc_step s = {.kind = ORTC_STEP_KERNEL,
                    .device = (uint8_t)site->device,
                    .node = n,
@@ -488,6 +493,8 @@ ortc_status ortc_planner_node(ortc_planner *p, const ortc_node *n)
     if (status != ORTC_OK || viewed) {
         ortc_step_drop_pstate(&s);
         p->parts.count = c.first_part;
+        while (p->program->passing.count > c.first_passing)
+            free(p->program->passing.data[--p->program->passing.count].item);
         return status;
     }
     note_parts(p, &c, index);

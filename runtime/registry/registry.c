@@ -56,11 +56,11 @@ enum {
 /* Entries and kernels stay where they are, unless they are of another size than ours or say ai.onnx. */
 static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *entry, ortc_error *error)
 {
-    struct copied {
+    typedef struct copy {
         ortc_kernel_item item;
         ortc_kernel_entry entry;
         ortc_kernel kernel;
-    } *copied;
+    } copy;
     ortc_kernel k;
     if (!entry->op ||
         !copy_struct(&k, sizeof k, entry->kernel, entry->kernel ? entry->kernel->size : 0,
@@ -74,18 +74,18 @@ static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *ent
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has unknown flags %#x", k.name,
                          (unsigned)(k.flags & ~(uint32_t)KERNEL_FLAGS));
     const char *domain = plain_domain(entry->domain);
-    const bool copy = domain != entry->domain || k.size != sizeof k;
-    ortc_kernel_item *item = calloc(1, copy ? sizeof *copied : sizeof *item);
-    if (!item) return ortc_no_memory(error, sizeof *copied);
+    const bool as_it_is = domain == entry->domain && k.size == sizeof k;
+    ortc_kernel_item *item = calloc(1, as_it_is ? sizeof *item : sizeof(copy));
+    if (!item) return ortc_no_memory(error, sizeof(copy));
     item->entry = entry;
     item->provider = provider;
-    if (copy) {
-        copied = (struct copied *)item;
-        copied->entry = *entry;
-        copied->entry.domain = domain;
-        copied->entry.kernel = &copied->kernel;
-        copied->kernel = k;
-        item->entry = &copied->entry;
+    if (!as_it_is) {
+        copy *c = (copy *)item;
+        c->kernel = k;
+        c->entry = *entry;
+        c->entry.domain = domain;
+        c->entry.kernel = &c->kernel;
+        item->entry = &c->entry;
     }
     pthread_rwlock_wrlock(&lock);
     ortc_kernel_item **at = head_of(provider, domain, entry->op);
@@ -127,7 +127,8 @@ const char *ortc_kernels_elsewhere(const char *provider, const char *domain, con
     pthread_rwlock_rdlock(&lock);
     for (size_t b = 0; b < BUCKETS && !found; b++)
         for (const ortc_kernel_item *i = buckets[b]; i && !found; i = i->next_in_bucket)
-            if (!strcmp(i->provider, provider) && !strcmp(i->entry->op, op) && strcmp(i->entry->domain, domain))
+            if (!strcmp(i->provider, provider) && !strcmp(i->entry->op, op) &&
+                strcmp(i->entry->domain, domain))
                 found = i->entry->domain;
     pthread_rwlock_unlock(&lock);
     return found;
@@ -345,7 +346,8 @@ static const ortc_kernel *host_kernel_for(const ortc_host *h, const char *provid
     (void)h;
     ortc_why_init(&why, NULL);
     for (const ortc_kernel_item *i = ortc_kernels_of(provider, n->domain, n->type); i; i = i->next)
-        if (ortc_kernel_matches(i, n, NULL) && (!n->epilogue || (i->entry->kernel->flags & ORTC_KERNEL_EPILOGUE)) &&
+        if (ortc_kernel_matches(i, n, NULL) &&
+            (!n->epilogue || (i->entry->kernel->flags & ORTC_KERNEL_EPILOGUE)) &&
             (!i->entry->kernel->supports || i->entry->kernel->supports(n, NULL, &why) == ORTC_OK))
             return i->entry->kernel;
     return NULL;
@@ -370,7 +372,8 @@ static void init_all(void)
     init_error = (ortc_error)ORTC_ERROR_INIT;
     for (size_t i = 0; ortc_builtin_providers[i] && !init_error.code; i++)
         add_provider(ortc_builtin_providers[i], &init_error);
-    for (size_t i = 0; ortc_families[i] && !init_error.code; i++) add_family(ortc_families[i], true, &init_error);
+    for (size_t i = 0; ortc_families[i] && !init_error.code; i++)
+        add_family(ortc_families[i], true, &init_error);
 }
 
 ortc_status ortc_registry_init(ortc_error *error)

@@ -115,6 +115,14 @@ static uint64_t usual_plan_bytes(const ortc_model *m)
     return share < least ? least : share < most ? share : most;
 }
 
+/* Whether forms may pass in the first run: where a second packing costs less than finding memory for all of
+ * them, and nobody limits what is taken. */
+static bool may_pass(const ortc_model *m, const ortc_session_options *o)
+{
+    return m->info.weight_bytes >= ORTC_PASSING_LEAST && !(o->flags & ORTC_SESSION_PACK_AT_ONCE) &&
+           !o->max_bytes && !m->packed.max_bytes;
+}
+
 ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_session_options *o,
                                     ortc_session **out, ortc_error *error)
 {
@@ -132,6 +140,7 @@ ortc_status ortc_session_from_graph(ortc_model *m, ortc_graph *g, const ortc_ses
     u->max_contexts = o->max_contexts;
     u->max_bytes = o->max_bytes;
     ortc_unit_init(u, o->plan_cache_bytes ? o->plan_cache_bytes : usual_plan_bytes(m));
+    atomic_init(&u->fresh, may_pass(m, o));
     ortc_status status = ortc_session_take_hooks(s, o, error);
     /* what is kept is not counted: where there is a limit, nothing is */
     if (!u->allocator && !u->max_bytes) u->kept = ortc_kept_create();
@@ -220,7 +229,7 @@ ortc_status ortc_session_create(ortc_model *m, const ortc_session_options *optio
                          "ortc_session_create: the model or the place for the session is NULL");
     *out = NULL;
     if (options) memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
-    if (o.flags & ~(uint32_t)(ORTC_SESSION_NO_FUSION | ORTC_SESSION_NO_WINOGRAD))
+    if (o.flags & ~(uint32_t)(ORTC_SESSION_NO_FUSION | ORTC_SESSION_NO_WINOGRAD | ORTC_SESSION_PACK_AT_ONCE))
         return ortc_fail(error, ORTC_INVALID_ARGUMENT, "ortc_session_options: unknown flags %#x",
                          (unsigned)o.flags);
     ORTC_TRY(ortc_onnx_missing(&m->info, error));

@@ -219,10 +219,26 @@ Test(run, one_plan_per_key)
     ortc_value_release(out);
 }
 
+Test(run, forms_of_a_first_run_pass)
+{
+    ortc_error e = ORTC_ERROR_INIT;
+    ortc_value *out[3] = {NULL};
+    atomic_store(&session->unit.fresh, true);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out[i], NULL, &e), ORTC_OK, "%s",
+                     e.text);
+        cr_expect_eq(model->packed.bytes > 0, i > 0);
+        cr_expect_eq(atomic_load(&session->unit.plans.made), i > 0);
+        cr_expect_arr_eq(ortc_value_data(out[i]), ortc_value_data(out[0]), ortc_value_bytes(out[0]));
+    }
+    for (int i = 0; i < 3; i++) ortc_value_release(out[i]);
+}
+
 Test(run, packed_weights_are_shared_by_sessions)
 {
     ortc_error e = ORTC_ERROR_INIT;
     ortc_value *out = NULL;
+    atomic_store(&session->unit.fresh, false); /* a first run's forms would pass */
     cr_assert_eq(run("image", ORTC_F32, 4, shape, "probabilities", &out, NULL, &e), ORTC_OK);
     ortc_value_release(out);
     uint64_t one = model->packed.bytes;

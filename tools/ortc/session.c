@@ -190,7 +190,8 @@ ortc_status session_create(ortc_model *model, const session_options *o, ortc_ses
                            int *out_exit)
 {
     ortc_session_options so = ORTC_SESSION_OPTIONS_INIT;
-    so.flags = (o->no_fusion ? ORTC_SESSION_NO_FUSION : 0) | (o->no_winograd ? ORTC_SESSION_NO_WINOGRAD : 0);
+    so.flags = (o->no_fusion ? ORTC_SESSION_NO_FUSION : 0) | (o->no_winograd ? ORTC_SESSION_NO_WINOGRAD : 0) |
+               (o->pack_at_once ? ORTC_SESSION_PACK_AT_ONCE : 0);
     so.providers = o->provider;
     so.require = o->require;
     so.precision = o->precision;

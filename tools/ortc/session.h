@@ -12,7 +12,7 @@ typedef struct session_options {
     const char *provider, *require, *precision; /* NULL: the library's defaults */
     int64_t threads;                            /* 0: all */
     arg_list plugins, sets, shapes;
-    bool no_fusion, no_winograd;
+    bool no_fusion, no_winograd, pack_at_once;
     int64_t fold, start_ms; /* of loading, and of making the session; 0: the library's, none */
     size_t n_dims;          /* --set, parsed by session_options_check */
     const char **dim_names;
@@ -91,9 +91,14 @@ typedef struct session_options {
          .to = &(o).no_fusion, \
          .help = "one kernel per node, nothing fused"}, \
         ARGS_START(o), \
+        {.kind = ARG_FLAG, \
+         .name = "no-winograd", \
+         .to = &(o).no_winograd, \
+         .help = "no Winograd convolution: less rounding error, more time"}, \
     { \
-        .kind = ARG_FLAG, .name = "no-winograd", .to = &(o).no_winograd, \
-        .help = "no Winograd convolution: less rounding error, more time" \
+        .kind = ARG_FLAG, .name = "pack-at-once", .to = &(o).pack_at_once, \
+        .help = "pack weights of 8 MB and more for good in the first run, not in the second: a later first " \
+                "result" \
     }
 #define ARGS_SET(o) \
     { \

@@ -117,7 +117,9 @@ class Session(_ortc.Session):
     for this session, {"batch": 8}. ties: for runs with a State. keep: names of values inside the graph that runs may ask for.
     max_contexts, plan_cache_bytes, max_bytes: limits; 0: none of ours. fusion=False: one kernel per node. winograd=False: no
     convolution by Winograd's transforms, which round more. precision="bf16": products of f32 may round their operands, and
-    what lies between them be kept so. choose: which kernel where there are several, "NODE=KERNEL". timeout, cancel: of making the session, as of Model.
+    what lies between them be kept so. pack_at_once=True: weights of 8 MB and more are packed for good by the first run, whose
+    result comes later for it, not by the second. choose: which kernel where there are several, "NODE=KERNEL". timeout, cancel:
+    of making the session, as of Model.
     """
 
     model: Model
@@ -128,16 +130,16 @@ class Session(_ortc.Session):
                 require: str | Iterable[str] | None = None, threads: int = 0, dims: Mapping[str, int] = {},
                 ties: Iterable[Tie | tuple[Any, ...]] = (), keep: Iterable[str] = (), max_contexts: int = 0,
                 plan_cache_bytes: int = 0, max_bytes: int = 0, fusion: bool = True, winograd: bool = True,
-                precision: str | None = None, choose: Iterable[str] = (), timeout: float | None = None,
-                cancel: Cancel | None = None) -> Self:  # fmt: skip
+                pack_at_once: bool = False, precision: str | None = None, choose: Iterable[str] = (),
+                timeout: float | None = None, cancel: Cancel | None = None) -> Self:  # fmt: skip
         if not isinstance(model, _ortc.Model):
             model = Model(model, timeout=timeout, cancel=cancel)
         tied = [Tie(*t) for t in ties]
         if isinstance(dims, str) or isinstance(keep, str) or isinstance(choose, str):
             raise TypeError("dims expects a dict, keep and choose lists of str")
         self = super().__new__(cls, model, _joined(providers), _joined(require), threads, max_contexts, plan_cache_bytes,
-                               max_bytes, fusion, winograd, list(dims), list(dims.values()), tied, list(keep), list(choose), precision,
-                               timeout, cancel)  # fmt: skip
+                               max_bytes, fusion, winograd, pack_at_once, list(dims), list(dims.values()), tied, list(keep),
+                               list(choose), precision, timeout, cancel)  # fmt: skip
         self.ties = tuple(tied)
         outputs = {t.output for t in tied}
         self._untied_outputs = [io.name for io in self.outputs if io.name not in outputs]

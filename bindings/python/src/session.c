@@ -102,15 +102,16 @@ static PyObject *session_create(PyTypeObject *type, PyObject *args, PyObject *ke
     const char *providers, *require, *precision;
     unsigned int threads, max_contexts;
     unsigned long long plan_cache, max_bytes;
-    int fusion, winograd;
-    if (!PyArg_ParseTuple(args, "O!zzIIKKppO!O!O!O!O!zOO:Session", py_model_type, &model, &providers,
+    int fusion, winograd, pack_at_once;
+    if (!PyArg_ParseTuple(args, "O!zzIIKKpppO!O!O!O!O!zOO:Session", py_model_type, &model, &providers,
                           &require, &threads, &max_contexts, &plan_cache, &max_bytes, &fusion, &winograd,
-                          &PyList_Type, &dim_names, &PyList_Type, &dim_values, &PyList_Type, &ties,
-                          &PyList_Type, &keep, &PyList_Type, &choose, &precision, &timeout, &cancel))
+                          &pack_at_once, &PyList_Type, &dim_names, &PyList_Type, &dim_values, &PyList_Type,
+                          &ties, &PyList_Type, &keep, &PyList_Type, &choose, &precision, &timeout, &cancel))
         return NULL;
     block *all = NULL;
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
-    o.flags = (fusion ? 0 : ORTC_SESSION_NO_FUSION) | (winograd ? 0 : ORTC_SESSION_NO_WINOGRAD);
+    o.flags = (fusion ? 0 : ORTC_SESSION_NO_FUSION) | (winograd ? 0 : ORTC_SESSION_NO_WINOGRAD) |
+              (pack_at_once ? ORTC_SESSION_PACK_AT_ONCE : 0);
     o.providers = providers;
     o.require = require;
     o.threads = threads;
