@@ -403,7 +403,7 @@ enum {
     /* No convolution by Winograd's transforms, which may make its rounding error about three times as large
      * (docs/performance.md): products of the definition are summed up, whatever it costs */
     ORTC_SESSION_NO_WINOGRAD = 2,
-    /* Weights of 8 MB and more are packed in memory of their own by the first run. Without it that is for the
+    /* Weights of 4 MB and more are packed in memory of their own by the first run. Without it that is for the
      * second: the first, which is the only one of many processes, lays out a step's weights where the last
      * step's were, and so gives its result early and in little memory */
     ORTC_SESSION_PACK_AT_ONCE = 4

@@ -67,7 +67,7 @@ typedef struct ortc_pack_store {
  * them into. */
 #define ORTC_PASSING_MOST ((size_t)32 << 20) /* larger forms are packed for good */
 #ifndef ORTC_PASSING_LEAST                   /* else of the tests, for whose models that is 0 in one build */
-#define ORTC_PASSING_LEAST ((uint64_t)8 << 20) /* of a model's weights */
+#define ORTC_PASSING_LEAST ((uint64_t)4 << 20) /* of a model's weights */
 #endif
 typedef struct ortc_passing {
     ortc_pack_item *item; /* in no store */

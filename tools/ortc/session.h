@@ -97,7 +97,7 @@ typedef struct session_options {
          .help = "no Winograd convolution: less rounding error, more time"}, \
     { \
         .kind = ARG_FLAG, .name = "pack-at-once", .to = &(o).pack_at_once, \
-        .help = "pack weights of 8 MB and more for good in the first run, not in the second: a later first " \
+        .help = "pack weights of 4 MB and more for good in the first run, not in the second: a later first " \
                 "result" \
     }
 #define ARGS_SET(o) \

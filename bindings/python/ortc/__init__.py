@@ -117,7 +117,7 @@ class Session(_ortc.Session):
     for this session, {"batch": 8}. ties: for runs with a State. keep: names of values inside the graph that runs may ask for.
     max_contexts, plan_cache_bytes, max_bytes: limits; 0: none of ours. fusion=False: one kernel per node. winograd=False: no
     convolution by Winograd's transforms, which round more. precision="bf16": products of f32 may round their operands, and
-    what lies between them be kept so. pack_at_once=True: weights of 8 MB and more are packed for good by the first run, whose
+    what lies between them be kept so. pack_at_once=True: weights of 4 MB and more are packed for good by the first run, whose
     result comes later for it, not by the second. choose: which kernel where there are several, "NODE=KERNEL". timeout, cancel:
     of making the session, as of Model.
     """
