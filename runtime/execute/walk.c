@@ -20,10 +20,11 @@ static ortc_status run_step(ortc_context *c, ortc_frame *f, uint32_t index, ortc
 #ifndef NDEBUG
     ortc_step_poison_padding(s, &call->call);
 #endif
-    if (f->program->passing.count) ORTC_TRY(ortc_program_fill(f->program, index, &c->env, error));
     c->env.short_of_memory = false;
     call->n_loops = 0;
-    ortc_status status = s->kernel->run(s->state, s->pstate, &call->call);
+    ortc_status status = ORTC_OK;
+    if (f->program->passing.count) status = ortc_program_fill(f->program, index, &c->env, error);
+    if (status == ORTC_OK) status = s->kernel->run(s->state, s->pstate, &call->call);
     if (c->env.short_of_memory) status = ortc_no_memory(error, 0);
 #ifndef NDEBUG
     if (status == ORTC_OK) status = ortc_step_check_padding(s, &call->call, error);

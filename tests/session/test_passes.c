@@ -85,6 +85,20 @@ Test(passes, a_clone_is_the_same_graph)
     ortc_graph_destroy(copy);
 }
 
+static void is_ready(void *arg, const ortc_op *op)
+{
+    cr_expect_eq(ortc_op_ready(op, &e), ORTC_OK, "%s", e.text);
+    ++*(int *)arg;
+}
+
+/* Ours are parsed when a model needs them. */
+Test(passes, every_schema_can_be_read)
+{
+    int count = 0;
+    ortc_op_each(is_ready, &count);
+    cr_expect_gt(count, 300);
+}
+
 Test(passes, a_schema_is_read_as_written)
 {
     const ortc_op *conv = ortc_op_find("", "Conv");

@@ -370,6 +370,18 @@ Test(base, capacities_tell_cores_apart, .init = machine_begin, .fini = machine_e
     expect_counts("0-6", 7, 7, 3, 1);
 }
 
+Test(base, what_is_written_stays_where_pages_are_asked_for)
+{
+    char *large = ortc_alloc_aligned(7 << 20);
+    cr_assert_not_null(large);
+    memset(large, 7, 3 << 20); /* of the rest the next huge page may be tried; nobody has written it */
+    ortc_platform_find_pages(large + (3 << 20), (4 << 20) - 1);
+    ortc_platform_find_pages(large + 1, 1000);
+    for (int i = 0; i < 3 << 20; i += 4096) cr_expect_eq(large[i], 7);
+    memset(large, 8, 7 << 20);
+    ortc_free_aligned(large, 7 << 20);
+}
+
 Test(base, interleaving_is_a_wish)
 {
     char *block = ortc_alloc_aligned(1 << 20);
