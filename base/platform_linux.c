@@ -61,6 +61,13 @@ void ortc_platform_find_pages(void *block, size_t bytes)
     madvise((void *)(begin + HUGE_PAGE), end - begin - HUGE_PAGE, MADV_NOHUGEPAGE);
 }
 
+void ortc_platform_join_pages(void *block, size_t bytes)
+{
+    const uintptr_t begin = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1),
+                    end = ((uintptr_t)block + bytes) & ~(HUGE_PAGE - 1);
+    if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
 void *ortc_alloc_aligned(size_t bytes)
 {
     /* Blocks of at least two huge pages: the alignment then wastes little and every page but the ends can be

@@ -145,8 +145,10 @@ static ortc_status fill_of(ortc_pack_store *s, ortc_pack_item *i, const ortc_con
         if (status == ORTC_OK) status = ortc_device_transfer(i->device, data, NULL, staging, bytes, error);
         ortc_free_aligned(staging, bytes);
         ORTC_TRY(status);
-    } else
+    } else {
         ORTC_TRY(fill_at(data, c, how, param, env));
+        ortc_platform_join_pages(data, bytes);
+    }
     if (c->mapped) ortc_mapping_drop(c->data, c->bytes);
     return ORTC_OK;
 }
