@@ -192,7 +192,7 @@ void ortc_platform_stay(const ortc_processors *, uint32_t node, bool also_slow);
  * milliseconds for each, where small pages, which others have just left, come at once: then some of what is
  * asked for next is of those. */
 void ortc_platform_find_pages(void *block, size_t bytes);
-/* Of a block that has been written and stays: the system may join small pages to huge ones in its own time. */
+/* Of a block that is written and stays: the system may join small pages to huge ones in its own time. */
 void ortc_platform_join_pages(void *block, size_t bytes);
 /* Pages of a block that nobody has touched yet come from all nodes in turn; with one node, or where the
  * system refuses, nothing happens. */

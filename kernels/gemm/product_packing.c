@@ -55,8 +55,9 @@ int ortc_product_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved)
 {
     const ortc_view *v = n_in > 3 && in[3].dtype ? &in[3] : NULL;
     if (!v) return moved == 0;
-    if (!(v->flags & ORTC_VIEW_CONST) || !v->data) return 0;
-    for (int64_t i = 0; i < ortc_view_count(v); i++)
-        if (ortc_load_i64(v->data, v->dtype, i) + moved) return 0;
-    return 1;
+    const int64_t n = ortc_view_count(v), size = ortc_dtype_bits(v->dtype) / 8;
+    if (!(v->flags & ORTC_VIEW_CONST) || !v->data || !size) return 0;
+    /* the first is 0, and each as the one before it */
+    return !n || (ortc_load_i64(v->data, v->dtype, 0) + moved == 0 &&
+                  !memcmp(v->data, (const char *)v->data + size, (size_t)((n - 1) * size)));
 }

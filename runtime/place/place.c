@@ -116,7 +116,8 @@ bool ortc_place_accepts(ortc_placed *p, const ortc_node *proposal, const ortc_no
 {
     const ortc_kernel *list[MAX_CANDIDATES];
     uint32_t device = ortc_site_of(p, where)->device;
-    uint32_t count = find(&p->targets->list[device], proposal, list, MAX_CANDIDATES, NULL);
+    const uint32_t most = node ? MAX_CANDIDATES : 1;
+    const uint32_t count = find(&p->targets->list[device], proposal, list, most, NULL);
     if (!count || !node) return count > 0;
     if (!ortc_placed_cover(p) || !ortc_place_at(p, node, device, list, count)) return false;
     ortc_site *s = ortc_site_of(p, node);

@@ -65,9 +65,9 @@ typedef struct ortc_pack_store {
 /* A form that one run reads, in memory that it shares with those of other steps: made anew where its step
  * begins. So the first result of large weights waits for no memory of their own, which the second run packs
  * them into. */
-#define ORTC_PASSING_MOST ((size_t)32 << 20) /* larger forms are packed for good */
-#ifndef ORTC_PASSING_LEAST                   /* else of the tests, for whose models that is 0 in one build */
-#define ORTC_PASSING_LEAST ((uint64_t)4 << 20) /* of a model's weights */
+#define ORTC_PASSING_MOST ((size_t)32 << 20)  /* larger forms are packed for good */
+#ifndef ORTC_PASSING_LEAST                    /* else of the tests, for whose models that is 0 in one build */
+#define ORTC_PASSING_LEAST ((int64_t)4 << 20) /* of a model's weights */
 #endif
 typedef struct ortc_passing {
     ortc_pack_item *item; /* in no store */

@@ -387,8 +387,9 @@ ortc_status ortc_registry_init(ortc_error *error)
 static void why_because(ortc_why *w, const char *fmt, va_list args)
 {
     char line[256];
+    if (!w->text) return;
     vsnprintf(line, sizeof line, fmt, args);
-    if (w->text) ortc_text_add(w->text, "%s; ", line);
+    ortc_text_add(w->text, "%s; ", line);
 }
 static const ortc_why_api why_api = {.size = sizeof why_api, .because = why_because};
 void ortc_why_init(ortc_why *w, ortc_text *text) { *w = (ortc_why){&why_api, text}; }

@@ -119,7 +119,7 @@ static uint64_t usual_plan_bytes(const ortc_model *m)
  * them, and nobody limits what is taken. */
 static bool may_pass(const ortc_model *m, const ortc_session_options *o)
 {
-    return m->info.weight_bytes >= ORTC_PASSING_LEAST && !(o->flags & ORTC_SESSION_PACK_AT_ONCE) &&
+    return (int64_t)m->info.weight_bytes >= ORTC_PASSING_LEAST && !(o->flags & ORTC_SESSION_PACK_AT_ONCE) &&
            !o->max_bytes && !m->packed.max_bytes;
 }
 
