@@ -5,6 +5,8 @@
  */
 #include "planner.h"
 
+#include "base/sanitize.h"
+
 /* ---- Choosing ------------------------------------------------------------------------------------------ */
 
 static bool runs(const void *p, const ortc_node *n) { return ortc_planner_runs(p, n); }
@@ -60,13 +62,20 @@ static ortc_status choose(ortc_planner *p)
 
 /* ---- Forms that pass ---------------------------------------------------------------------------------- */
 
-/* Memory for those of the step that has most of them; of addresses, of which what is written is memory, more
- * than the largest block whose end tells the C library to keep others as large (32 MB). */
+/* Of addresses, of which what is written is memory: more than the largest block whose end tells the C library
+ * to keep others as large (32 MB). A sanitizer is to see what leaves the forms. */
+#ifdef ORTC_SANITIZED
+#define LEAST_ROOM ((size_t)0)
+#else
+#define LEAST_ROOM ((size_t)64 << 20)
+#endif
+
+/* Memory for those of the step that has most of them. */
 static ortc_status make_room(ortc_program *program, ortc_error *error)
 {
     const ortc_passing *all = program->passing.data;
     const size_t n = program->passing.count;
-    program->room_bytes = (size_t)64 << 20;
+    program->room_bytes = LEAST_ROOM;
     for (int place = 0; place < 2 && n; place++) {
         for (size_t i = 0, at = 0, bytes; i < n; i++) {
             ortc_packed *form = &all[i].item->packed;
