@@ -33,6 +33,14 @@ int64_t ortc_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* The whole pages inside a block; false: there are none. */
+static bool whole_pages(const void *block, size_t bytes, uintptr_t page, uintptr_t *begin, uintptr_t *end)
+{
+    *begin = ((uintptr_t)block + page - 1) & ~(page - 1);
+    *end = ((uintptr_t)block + bytes) & ~(page - 1);
+    return *begin < *end;
+}
+
 #define HUGE_PAGE ((uintptr_t)2 << 20)
 
 void ortc_platform_find_pages(void *block, size_t bytes)
@@ -40,9 +48,8 @@ void ortc_platform_find_pages(void *block, size_t bytes)
     enum { SLOW_NS = 1000000 }; /* for two megabytes; zeroing them takes a tenth to a half of it */
     /* bytes that are to be small pages, and how many when it is slow again */
     static _Atomic size_t small, next;
-    const uintptr_t begin = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1),
-                    end = ((uintptr_t)block + bytes) & ~(HUGE_PAGE - 1);
-    if (begin >= end) return;
+    uintptr_t begin, end;
+    if (!whole_pages(block, bytes, HUGE_PAGE, &begin, &end)) return;
     size_t left = atomic_load_explicit(&small, memory_order_relaxed);
     if (left) {
         left = left > end - begin ? left - (end - begin) : 0;
@@ -63,9 +70,9 @@ void ortc_platform_find_pages(void *block, size_t bytes)
 
 void ortc_platform_join_pages(void *block, size_t bytes)
 {
-    const uintptr_t begin = ((uintptr_t)block + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1),
-                    end = ((uintptr_t)block + bytes) & ~(HUGE_PAGE - 1);
-    if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+    uintptr_t begin, end;
+    if (whole_pages(block, bytes, HUGE_PAGE, &begin, &end))
+        madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
 void *ortc_alloc_aligned(size_t bytes)
@@ -92,15 +99,14 @@ void ortc_platform_interleave(void *block, size_t bytes)
 {
     enum { MOST = 1024, WORD = 8 * sizeof(unsigned long) }; /* as many nodes as kernels know */
     unsigned long nodes[MOST / WORD] = {0};
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE),
-                    begin = ((uintptr_t)block + page - 1) & ~(page - 1),
-                    end = ((uintptr_t)block + bytes) & ~(page - 1);
+    uintptr_t begin, end;
     int n = 0;
+    if (!whole_pages(block, bytes, (uintptr_t)sysconf(_SC_PAGESIZE), &begin, &end)) return;
     if (syscall(SYS_get_mempolicy, NULL, nodes, (unsigned long)MOST, NULL,
                 (unsigned long)MPOL_F_MEMS_ALLOWED))
         return;
     for (size_t i = 0; i < ORTC_LENGTH(nodes); i++) n += __builtin_popcountl(nodes[i]);
-    if (n > 1 && begin < end) /* it takes one bit less than it is told */
+    if (n > 1) /* it takes one bit less than it is told */
         syscall(SYS_mbind, begin, end - begin, (unsigned long)MPOL_INTERLEAVE, nodes, (unsigned long)MOST + 1,
                 0ul);
 }
@@ -249,10 +255,9 @@ void ortc_unmap_file(ortc_mapping *mapping)
 void ortc_mapping_drop(const void *data, size_t bytes)
 {
     /* Whole pages inside the range only: the neighbours' bytes may be in use. */
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t begin = ((uintptr_t)data + page - 1) & ~(page - 1),
-              end = ((uintptr_t)data + bytes) & ~(page - 1);
-    if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
+    uintptr_t begin, end;
+    if (whole_pages(data, bytes, (uintptr_t)sysconf(_SC_PAGESIZE), &begin, &end))
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 /* ---- Modules ------------------------------------------------------------------------------------------- */
