@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "graph/ir/pointwise.h"
 #include "graph/ir/quantised.h"
 #include "specialise.h"
@@ -111,17 +112,14 @@ static float product_of_scales(const void *arg, int64_t i)
     return ortc_scale_at(f->a.scale, 0) * ortc_scale_at(f->b.scale, i);
 }
 
-/* A constant [n][k] as [k][n], a few rows at a time: their lines stay in the cache. */
+/* A constant [n][k] of bytes as [k][n]. */
 static ortc_edge *turned(ortc_specialise *s, const ortc_constant *c)
 {
     const int64_t n = c->dims[0], k = c->dims[1], dims[2] = {k, n};
-    const char *from = c->data;
     char *to = malloc(c->bytes + 1);
     ortc_constant *made;
     if (!to) return NULL;
-    for (int64_t j0 = 0; j0 < n; j0 += 32)
-        for (int64_t i = 0; i < k; i++)
-            for (int64_t j = j0; j < n && j < j0 + 32; j++) to[i * n + j] = from[j * k + i];
+    ortc_transpose_bytes(n, k, c->data, k, to, n);
     if (ortc_constant_create(c->dtype, 2, dims, to, c->bytes, free, to, &made, s->error) != ORTC_OK)
         return free(to), NULL;
     return ortc_graph_constant(s->graph, NULL, made);

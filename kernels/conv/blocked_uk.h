@@ -106,7 +106,8 @@ typedef struct ortc_blocked_bytes {
     ortc_blocked_tile_fn *dense, *stem; /* as many pixels and blocks as ortc_blocked_uk says */
     /* Not 0: two products are added in 16 bits, weights are halved for it, for so many output channels */
     int splits;
-    int (*split)(int8_t *w, int8_t *more); /* halves them (kernels/common/vector/halves.h); NULL: nothing */
+    size_t (*far)(size_t n, const int8_t *w, size_t step); /* as of gemm/halved.h */
+    int (*split)(int8_t *w, int8_t *more);
     double pace; /* over that of the machine's products of bytes (ortc_product_integers) */
     /* n pixels of 16 bytes, `step` bytes apart, side by side; flip: moved by 128. */
     void (*move)(size_t n, const void *x, size_t step, int flip, void *y);

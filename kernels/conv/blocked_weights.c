@@ -8,39 +8,29 @@
 #include "turned.h"
 
 /* Words of a block of n filters: W, [filter][channel][tap] from w on, becomes [block of input][tap][word][16
- * filters][4 channels] of s8 (flip: what makes them so); sums [16]: of filters. */
-static void fill_block(const ortc_conv_geometry *g, int stem, uint8_t flip, int64_t n, const uint8_t *w,
-                       int8_t *dst, int32_t *sums)
+ * filters][4 channels] of s8; end: of W; sums [16]: of filters. */
+static void fill_block(const ortc_conv_geometry *g, int stem, ortc_dtype type, int64_t n, const char *w,
+                       const char *end, int8_t *dst, int32_t *sums)
 {
-    enum { STAGED = 64 }; /* taps */
-    uint8_t rows[ORTC_BLOCK][STAGED][ORTC_BLOCK];
     const int64_t taps = g->kernel_count, c = g->channels, deep = stem ? ORTC_BLOCKED_WORD : ORTC_BLOCK;
     memset(sums, 0, ORTC_BLOCK * sizeof *sums);
-    for (int64_t c0 = 0; c0 < c; c0 += deep)
-        for (int64_t t0 = 0; t0 < taps; t0 += STAGED) {
-            const int64_t some = min64(deep, c - c0), m = min64(STAGED, taps - t0);
-            if (n < ORTC_BLOCK || some < deep) memset(rows, 0, sizeof rows);
-            for (int64_t o = 0; o < n; o++) {
-                const uint8_t *from = w + (o * c + c0) * taps + t0;
-                int32_t sum = 0;
-                for (int64_t i = 0; taps > 1 && i < some; i++, from += taps)
-                    for (int64_t t = 0; t < m; t++) sum += (int8_t)(rows[o][t][i] = from[t] ^ flip);
-                for (int64_t i = 0; taps == 1 && i < some; i++)
-                    sum += (int8_t)(rows[o][0][i] = from[i] ^ flip);
-                sums[o] += sum;
-            }
-            for (int64_t t = 0; t < m; t++)
-                for (int64_t q = 0; q < deep; q += ORTC_BLOCKED_WORD)
-                    for (int64_t o = 0; o < ORTC_BLOCK; o++, dst += ORTC_BLOCKED_WORD)
-                        memcpy(dst, &rows[o][t][q], ORTC_BLOCKED_WORD);
-        }
+    for (int64_t c0 = 0; c0 < c; c0 += deep, dst += taps * deep * ORTC_BLOCK)
+        ortc_turn_bytes(type, w + c0 * taps, end, n, c * taps, min64(deep, c - c0), taps,
+                        deep / ORTC_BLOCKED_WORD, dst, deep * ORTC_BLOCK, sums);
+}
+
+/* Bytes of W, and so its values, being bytes. */
+static int64_t all_of(const ortc_conv_geometry *g)
+{
+    return g->group * g->filters * g->channels * g->kernel_count;
 }
 
 /* How many words of W, of so many filters at a time, have what is halved; all of them where memory is
  * short: as many as there may be. */
-static size_t far_words(const ortc_conv_geometry *g, int stem, const ortc_blocked_bytes *bytes, uint8_t flip,
-                        const uint8_t *w)
+static size_t far_words(const ortc_conv_geometry *g, int stem, const ortc_blocked_bytes *bytes,
+                        ortc_dtype type, const char *w)
 {
+    const char *end = w + all_of(g);
     const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), size = bytes->splits * ORTC_BLOCKED_WORD,
                   all = (stem ? ORTC_BLOCKED_WORD : ceil_div(g->channels, ORTC_BLOCK) * ORTC_BLOCK) *
                         g->kernel_count * ORTC_BLOCK;
@@ -49,9 +39,9 @@ static size_t far_words(const ortc_conv_geometry *g, int stem, const ortc_blocke
     for (int64_t b = 0; block && b < g->group * outs; b++) {
         const int64_t filters = min64(ORTC_BLOCK, g->filters - b % outs * ORTC_BLOCK);
         int32_t sums[ORTC_BLOCK];
-        fill_block(g, stem, flip, filters, w, block, sums);
+        fill_block(g, stem, type, filters, w, end, block, sums);
         w += filters * g->channels * g->kernel_count;
-        for (int64_t i = 0; i < all; i += size) n += (size_t)bytes->split(block + i, NULL);
+        n += bytes->far((size_t)(all / size), block, (size_t)size);
     }
     free(block);
     return n;
@@ -63,7 +53,7 @@ static size_t more_bytes(const ortc_conv_geometry *g, ortc_dtype type, int stem,
 {
     const int lanes = bytes->splits;
     const int64_t parts = g->group * ceil_div(g->filters, ORTC_BLOCK) * (ORTC_BLOCK / lanes);
-    const size_t n = far_words(g, stem, bytes, type == ORTC_U8 ? 0x80 : 0, w);
+    const size_t n = far_words(g, stem, bytes, type, w);
     if (n > UINT32_MAX) return 0;
     return ortc_blocked_to_line((size_t)(parts + 1) * sizeof(uint32_t)) +
            ortc_blocked_to_line(n * sizeof(ortc_blocked_word)) + n * (size_t)lanes * ORTC_BLOCKED_WORD;
@@ -87,7 +77,9 @@ size_t ortc_blocked_weight_bytes(const ortc_conv_geometry *g, ortc_dtype type, i
 
 typedef struct fill_arg {
     const ortc_conv_geometry *g;
-    int type, stem, flip; /* flip: bytes are u8 */
+    int type, stem;
+    ortc_dtype dtype;                /* of bytes */
+    const ortc_blocked_bytes *bytes; /* NULL: nothing is split */
     const char *w;
     char *dst;
 } fill_arg;
@@ -138,54 +130,87 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-/* The same of bytes; sums behind all of them. */
+/* Words of bytes: of a block, of one of its parts' registers from one to the next, and in all. */
+typedef struct words_of {
+    int64_t blocks, ins, taps, step; /* step: words of a pixel in a block of input */
+    int64_t words, pitch;
+    size_t all; /* bytes */
+} words_of;
+static words_of words_get(const fill_arg *a)
+{
+    words_of w = {.blocks = a->g->group * ceil_div(a->g->filters, ORTC_BLOCK),
+                  .ins = a->stem ? 1 : ceil_div(a->g->channels, ORTC_BLOCK),
+                  .taps = a->g->kernel_count,
+                  .step = a->stem ? 1 : ORTC_BLOCK / ORTC_BLOCKED_WORD,
+                  .pitch = ORTC_BLOCK * ORTC_BLOCKED_WORD};
+    w.words = w.ins * w.taps * w.step;
+    w.all = ortc_blocked_word_bytes(w.blocks, w.ins, w.taps, w.step);
+    return w;
+}
+
+/* The same of bytes; sums behind all of them. Of parts how many words are split, which is where the next one
+ * begins once they are added up. */
 static void fill_words(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     const ortc_conv_geometry *g = a->g;
-    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), deep = a->stem ? ORTC_BLOCKED_WORD : ORTC_BLOCK,
-                  all = ceil_div(g->channels, deep) * g->kernel_count * deep * ORTC_BLOCK;
-    int32_t *sums = (int32_t *)(void *)(a->dst + g->group * outs * all);
+    const words_of words = words_get(a);
+    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), all = words.words * words.pitch;
+    int32_t *sums = (int32_t *)(void *)(a->dst + words.all);
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
         const char *w = a->w + (b / outs * g->filters + first) * g->channels * g->kernel_count;
-        fill_block(g, a->stem, a->flip ? 0x80 : 0, n, (const uint8_t *)w, (int8_t *)a->dst + b * all,
-                   sums + b * ORTC_BLOCK);
+        int8_t *dst = (int8_t *)a->dst + b * all;
+        fill_block(g, a->stem, a->dtype, n, w, a->w + all_of(g), dst, sums + b * ORTC_BLOCK);
+        if (!a->bytes) continue;
+        const ortc_blocked_more_of more = ortc_blocked_more_at(a->dst, words.all, words.blocks,
+                                                               a->bytes->splits);
+        for (int64_t k = 0; k < more.each; k++)
+            more.begin[b * more.each + k] = (uint32_t)a->bytes->far((size_t)words.words, dst + k * more.size,
+                                                                    (size_t)words.pitch);
     }
 }
 
 /* Halves what must be, and lists it, part by part in order of its words. */
-static void split_words(const ortc_conv_geometry *g, int stem, const ortc_blocked_bytes *bytes, char *packed)
+static void split_words(void *arg, int64_t begin, int64_t end, void *scratch)
 {
-    const int lanes = bytes->splits;
-    const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
-                  step = stem ? 1 : (ORTC_BLOCK / ORTC_BLOCKED_WORD),
-                  ins = stem ? 1 : ceil_div(g->channels, ORTC_BLOCK), words = ins * taps * step,
-                  pitch = ORTC_BLOCK * ORTC_BLOCKED_WORD;
-    const size_t all = ortc_blocked_word_bytes(blocks, ins, taps, step);
-    memset(packed + all + blocks * ORTC_BLOCK * 4, 0, /* there are none yet */
-           ortc_blocked_to_line((size_t)(blocks * (ORTC_BLOCK / lanes) + 1) * sizeof(uint32_t)));
-    ortc_blocked_more_of more = ortc_blocked_more_at(packed, all, blocks, lanes);
-    int8_t *const w = (int8_t *)packed;
-    uint32_t n = 0;
-    for (int64_t k = 0; k < blocks * more.each; k++) {
-        int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
-        more.begin[k] = n;
-        for (int64_t i = 0; i < words; i++, part += pitch) n += (uint32_t)bytes->split(part, NULL);
-    }
-    more.begin[blocks * more.each] = n;
-    more = ortc_blocked_more_at(packed, all, blocks, lanes);
-    for (int64_t k = 0; k < blocks * more.each; k++) {
-        int8_t *part = w + k / more.each * words * pitch + k % more.each * more.size;
-        for (int64_t i = 0; i < words; i++, part += pitch) {
-            if (!bytes->split(part, NULL)) continue;
-            bytes->split(part, (int8_t *)more.w);
-            *more.word++ = (ortc_blocked_word){(uint32_t)(i / step / taps), (uint16_t)(i / step % taps),
-                                               (uint16_t)(i % step)};
-            more.w += more.size;
+    const fill_arg *a = arg;
+    const words_of words = words_get(a);
+    const ortc_blocked_more_of more = ortc_blocked_more_at(a->dst, words.all, words.blocks, a->bytes->splits);
+    (void)scratch;
+    for (int64_t k = begin; k < end; k++) {
+        int8_t *part = (int8_t *)a->dst + k / more.each * words.words * words.pitch +
+                       k % more.each * more.size;
+        ortc_blocked_word *word = more.word + more.begin[k];
+        int8_t *w = (int8_t *)more.w + more.begin[k] * (size_t)more.size;
+        for (int64_t i = 0; w < (int8_t *)more.w + more.begin[k + 1] * (size_t)more.size;
+             i++, part += words.pitch) {
+            if (!a->bytes->split(part, w)) continue;
+            *word++ = (ortc_blocked_word){(uint32_t)(i / words.step / words.taps),
+                                          (uint16_t)(i / words.step % words.taps),
+                                          (uint16_t)(i % words.step)};
+            w += more.size;
         }
     }
+}
+
+static int32_t fill_bytes(fill_arg *a, const ortc_product_threads *threads)
+{
+    const words_of words = words_get(a);
+    const ortc_blocked_bytes *bytes = ortc_blocked_bytes_get();
+    a->bytes = bytes->split ? bytes : NULL;
+    const int64_t parts = a->bytes ? words.blocks * (ORTC_BLOCK / bytes->splits) : 0;
+    uint32_t *begin = (uint32_t *)(void *)(a->dst + words.all + words.blocks * ORTC_BLOCK * 4), sum = 0;
+    if (a->bytes) begin[parts] = 0; /* there are none yet */
+    const int32_t status = threads->parallel(threads->context, words.blocks, 1, fill_words, a);
+    if (status || !a->bytes) return status;
+    for (int64_t k = 0; k <= parts; k++) {
+        const uint32_t n = k < parts ? begin[k] : 0;
+        begin[k] = sum;
+        sum += n;
+    }
+    return threads->parallel(threads->context, parts, 1, split_words, a);
 }
 
 /* The same of pairs, from f32 or bf16: [block of input][tap][word][16 filters][2 channels], of a stem a word
@@ -230,14 +255,9 @@ int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, i
 {
     const int64_t blocks = g->group * ceil_div(g->filters, ORTC_BLOCK);
     const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
-    fill_arg a = {g, ortc_blocked_type(type), stem, type == ORTC_U8, w, dst};
+    fill_arg a = {g, ortc_blocked_type(type), stem, type, NULL, w, dst};
     if (form >= ORTC_BLOCKED_PAIRS) return threads->parallel(threads->context, blocks, 1, fill_pairs, &a);
-    if (a.type == ORTC_BLOCKED_BYTES) {
-        const int32_t status = threads->parallel(threads->context, blocks, 1, fill_words, &a);
-        const ortc_blocked_bytes *bytes = ortc_blocked_bytes_get();
-        if (!status && bytes->split) split_words(g, stem, bytes, dst);
-        return status;
-    }
+    if (a.type == ORTC_BLOCKED_BYTES) return fill_bytes(&a, threads);
     if (!stem || type == ORTC_F32) return threads->parallel(threads->context, blocks, 1, fill_blocks, &a);
     /* turned where they end, in the second half, and widened from there */
     const size_t n = ortc_blocked_weight_bytes(g, ORTC_F32, 1, NULL) / sizeof(float);

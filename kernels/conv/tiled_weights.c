@@ -131,46 +131,18 @@ static void fill_bytes(const fill_arg *a, const char *w, int64_t n, int64_t c, i
     }
 }
 
-enum { MOST_TAPS = 9, RUN = 2 * BLOCK * MOST_TAPS, DEEP = 4 * BLOCK };
-
-/* The same for all taps, tiles being `step` apart, where they are few and there is no stem. */
-static void fill_byte_run(const fill_arg *a, const char *w, int64_t n, int64_t c, char *dst, int64_t step,
-                          int32_t *sums)
-{
-    const ortc_product_bytes *bytes = a->moves->bytes;
-    const int64_t taps = a->g->kernel_count, deep = min64(DEEP, a->g->channels - c),
-                  quads = ceil_div(deep, 4);
-    const uint8_t *src = (const uint8_t *)w + c * taps;
-    float words[BLOCK * DEEP / 4]; /* of 4 channels: [filter], or [4 channels][tap] of one */
-    for (int64_t t = 0; t < taps && (n < BLOCK || deep < DEEP); t++)
-        memset(dst + t * step, 0, (size_t)ortc_tiled_weight_tile(a->kind));
-    if (n < BLOCK || deep < DEEP) memset(words, 0, sizeof words);
-    for (int64_t o = 0; o < n; o++, src += a->g->channels * taps) {
-        if (taps == 1) {
-            sums[o] += bytes->line((size_t)deep, src, a->type, ORTC_I8, words + o * DEEP / 4);
-            continue;
-        }
-        int32_t each[MOST_TAPS] = {0};
-        bytes->rows((size_t)taps, (size_t)deep, src, (size_t)taps, a->type, ORTC_I8, words, (size_t)taps,
-                    each);
-        for (int64_t t = 0; t < taps; t++) {
-            sums[o] += each[t];
-            for (int64_t q = 0; q < quads; q++)
-                memcpy(dst + t * step + (q * BLOCK + o) * 4, words + q * taps + t, 4);
-        }
-    }
-    if (taps == 1)
-        a->moves->transpose((size_t)n, (size_t)quads, words, DEEP / 4, (float *)(void *)dst, BLOCK);
-}
+enum { MOST_TAPS = 9, RUN = 2 * BLOCK * MOST_TAPS };
 
 static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     const ortc_conv_geometry *g = a->g;
+    const int in_bytes = a->kind == ORTC_TILED_BYTES, stem = ortc_tiled_is_stem(g, a->kind);
     const int64_t outs = ceil_div(g->filters, BLOCK), deep = ortc_tiled_blocks_of_group(a->kind) * BLOCK,
                   taps = g->kernel_count, bytes = block_bytes(g, a->kind), words = words_behind(a->kind),
-                  size = a->kind == ORTC_TILED_BYTES ? 1 : ortc_product_size(a->type);
-    const int run = !ortc_tiled_is_stem(g, a->kind) && taps <= MOST_TAPS;
+                  size = in_bytes ? 1 : ortc_product_size(a->type);
+    const int run = !stem && !in_bytes && taps <= MOST_TAPS;
+    const char *w_end = a->w + g->group * g->filters * g->channels * taps * size;
     float wide[BLOCK * RUN], turned[RUN][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
@@ -181,8 +153,9 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
                     ortc_tiled_block_at(a->kind, b % outs, outs, bytes, &step, &next);
         int32_t behind[BLOCK] = {0};
         for (int64_t c = 0; c < g->channels; c += deep) {
-            if (run && a->kind == ORTC_TILED_BYTES) {
-                fill_byte_run(a, w, n, c, dst, step, behind);
+            if (in_bytes && !stem) {
+                ortc_turn_bytes(a->type, w + c * taps, w_end, n, g->channels * taps,
+                                min64(deep, g->channels - c), taps, deep / 4, dst, step, behind);
                 dst += taps * step;
                 continue;
             }
@@ -190,7 +163,7 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
                 ortc_turn_weights(a->type, w + c * taps * size, n, g->channels * taps,
                                   min64(2 * BLOCK, g->channels - c) * taps, wide, turned);
             for (int64_t t = 0; t < ortc_tiled_taps(g, a->kind); t++, dst += step) {
-                if (a->kind == ORTC_TILED_BYTES)
+                if (in_bytes)
                     fill_bytes(a, w, n, c, t, dst, behind);
                 else
                     behind[0] |= fill_floats(a, w, n, c, t, run ? turned : NULL, dst);

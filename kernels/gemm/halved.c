@@ -58,25 +58,35 @@ typedef struct pack_param {
     int64_t n, k;
 } pack_param;
 
-/* Words of panel q, and the sums of its columns. */
-static void fill_panel(const packed *p, int64_t q, const pack_param *of, const ortc_view *src, int8_t *w,
-                       int32_t *sums)
+/* Panels that are filled side by side, a block of k after the other: they share lines of B, whose rows may be
+ * a page apart. */
+#define BESIDE 4
+#define BLOCK 64
+
+/* Words of n panels from q on, and the sums of their columns. */
+static void fill_panels(const packed *p, int64_t q, int64_t n, const pack_param *of, const ortc_view *src,
+                        int8_t *w, int32_t *sums)
 {
-    const int64_t first = q * p->width, have = min64(p->width, of->n - first);
-    memset(w, 0, p->panel);
-    memset(sums, 0, (size_t)p->width * sizeof *sums);
-    ortc_product_moves_select()->bytes->rows((size_t)have, (size_t)of->k, (const uint8_t *)src->data + first,
-                                             (size_t)of->n, (int)src->dtype, ORTC_I8, w, (size_t)p->width,
-                                             sums);
+    const ortc_product_bytes *bytes = ortc_product_moves_select()->bytes;
+    const uint8_t *b = src->data;
+    memset(sums, 0, (size_t)(n * p->width) * sizeof *sums);
+    for (int64_t k = 0; k < of->k; k += BLOCK) {
+        for (int64_t r = k + BLOCK; r < min64(k + 2 * BLOCK, of->k); r++)
+            __builtin_prefetch(b + r * of->n + q * p->width);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t first = (q + i) * p->width;
+            bytes->rows((size_t)min64(p->width, of->n - first), (size_t)min64(BLOCK, of->k - k),
+                        b + k * of->n + first, (size_t)of->n, (int)src->dtype, ORTC_I8,
+                        w + i * (int64_t)p->panel + k * p->width, (size_t)p->width, sums + i * p->width);
+        }
+    }
 }
 
 /* How many words of a register, of panels, are split. */
-static size_t split_words(const ortc_halved_body *body, const packed *p, int half, int8_t *w)
+static size_t far_words(const ortc_halved_body *body, const packed *p, int64_t half, const int8_t *w)
 {
-    size_t n = 0;
-    for (int64_t i = 0; i < p->words; i++)
-        n += (size_t)body->split(w + (i * 2 + half) * (int64_t)body->lanes * 4, NULL);
-    return n;
+    const size_t size = (size_t)body->lanes * 4;
+    return body->far((size_t)p->words, w + (size_t)half * size, 2 * size);
 }
 
 static size_t pack_bytes(const ortc_view *src, const void *param)
@@ -84,12 +94,13 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
     const pack_param *of = param;
     const ortc_halved_body *body = of->body;
     const packed p = packed_of(body, of->n, of->k);
-    int8_t *w = malloc(p.panel + 1);
-    int32_t *sums = malloc((size_t)p.width * sizeof *sums);
+    int8_t *w = malloc(BESIDE * p.panel + 1);
+    int32_t *sums = malloc((size_t)(BESIDE * p.width) * sizeof *sums);
     size_t more = 0;
-    for (int64_t q = 0; w && sums && q < p.panels; q++) {
-        fill_panel(&p, q, of, src, w, sums);
-        for (int half = 0; half < 2; half++) more += split_words(body, &p, half, w);
+    for (int64_t q = 0; w && sums && q < p.panels; q += BESIDE) {
+        const int64_t n = min64(BESIDE, p.panels - q);
+        fill_panels(&p, q, n, of, src, w, sums);
+        for (int64_t i = 0; i < 2 * n; i++) more += far_words(body, &p, i % 2, w + i / 2 * (int64_t)p.panel);
     }
     if (!w || !sums) more = (size_t)(2 * p.panels * p.words); /* memory is short: as many as there may be */
     free(w);
@@ -108,15 +119,17 @@ typedef struct fill_arg {
     int8_t *more_w;
 } fill_arg;
 
-static void fill_panels(void *arg, int64_t first, int64_t end, void *scratch)
+static void fill_some(void *arg, int64_t first, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     (void)scratch;
-    for (int64_t q = first; q < end; q++) {
+    for (int64_t q = first * BESIDE; q < min64(end * BESIDE, a->p.panels); q += BESIDE) {
+        const int64_t n = min64(BESIDE, a->p.panels - q);
         int8_t *w = a->w + (int64_t)a->p.panel * q;
-        fill_panel(&a->p, q, a->of, a->src, w, a->sums + q * a->p.width);
-        for (int half = 0; half < 2; half++)
-            a->begin[2 * q + half] = (uint32_t)split_words(a->of->body, &a->p, half, w);
+        fill_panels(&a->p, q, n, a->of, a->src, w, a->sums + q * a->p.width);
+        for (int64_t i = 0; i < 2 * n; i++)
+            a->begin[2 * q + i] = (uint32_t)far_words(a->of->body, &a->p, i % 2,
+                                                      w + i / 2 * (int64_t)a->p.panel);
     }
 }
 
@@ -131,8 +144,7 @@ static void split_registers(void *arg, int64_t first, int64_t end, void *scratch
                *more_w = a->more_w + a->begin[part] * size;
         uint32_t *more = a->more + a->begin[part];
         for (int64_t i = 0; i < a->p.words; i++, w += 2 * size) {
-            if (!a->of->body->split(w, NULL)) continue;
-            a->of->body->split(w, more_w);
+            if (!a->of->body->split(w, more_w)) continue;
             *more++ = (uint32_t)i;
             more_w += size;
         }
@@ -152,7 +164,7 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
                   (uint32_t *)(void *)(to + p.begin),
                   (uint32_t *)(void *)(to + p.more),
                   NULL};
-    const ortc_status filled = ortc_parallel(call, p.panels, 1, fill_panels, &a);
+    const ortc_status filled = ortc_parallel(call, ceil_div(p.panels, BESIDE), 1, fill_some, &a);
     if (filled) return filled;
     uint32_t count = 0;
     for (int64_t i = 0; i <= 2 * p.panels; i++) {

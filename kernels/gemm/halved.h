@@ -27,8 +27,10 @@ typedef struct ortc_halved_body {
     /* Sums [rows][ld] of rows 1 .. ORTC_HALVED_ROWS, `lda` bytes apart, and a panel. */
     void (*tile)(size_t rows, size_t words, const uint8_t *a, size_t lda, const ortc_halved_panel *,
                  int32_t *sums, size_t ld);
-    /* Whether weights of a register have pairs that are too far from 0; if so, and unless `more` is NULL,
-     * they are halved, the other halves (0 of other pairs) going there. */
+    /* How many of n registers of weights, `step` bytes apart, have pairs that are too far from 0. */
+    size_t (*far)(size_t n, const int8_t *w, size_t step);
+    /* Whether weights of a register have some; if so they are halved, the other halves (0 of other pairs)
+     * going to `more`. */
     int (*split)(int8_t *w, int8_t *more);
 } ortc_halved_body;
 

@@ -78,4 +78,4 @@ static void tile(size_t rows, size_t words, const uint8_t *a, size_t lda, const 
     tiles[rows - 1](words, a, lda, b, sums, ld);
 }
 
-const ortc_halved_body V_NAME(ortc_halved_body) = {V_LANES, tile, v_split_halves};
+const ortc_halved_body V_NAME(ortc_halved_body) = {V_LANES, tile, v_count_halves, v_split_halves};

@@ -2,6 +2,7 @@
  * 8 bits, or two of 16. */
 #include "product_uk.h"
 
+#include "kernels/common/vector/interleave.h"
 #include "kernels/common/vector/reduce.h"
 
 /* Elements as they are stored, as numbers. */
@@ -14,6 +15,47 @@ VFN vi32 stored(const uint8_t *p, size_t n, int type, int to)
                          : v_load_i8((const int8_t *)p, n) + v_set_i32(128);
 }
 
+#if V_LANES < 16
+/* Columns 16 at a time; returns how many of them were. */
+typedef int32_t v4s __attribute__((vector_size(16)));
+static inline __attribute__((always_inline)) size_t wide_rows_of(const int type, const int to, size_t w,
+                                                                 size_t more, const uint8_t *src, size_t ld,
+                                                                 int32_t *dst, int32_t *sums)
+{
+    const uint8_t flip = type == to ? 0 : 0x80;
+    size_t i = 0;
+    for (; i + 16 <= w; i += 16) {
+        ortc_v16 x[4] = {{0}};
+        ortc_v4 words[4];
+        for (size_t r = 0; r < 4; r++) {
+            if (r >= more) continue;
+            memcpy(&x[r], src + r * ld + i, sizeof x[r]);
+            x[r] ^= flip;
+        }
+        ortc_quads_of(x[0], x[1], x[2], x[3], words);
+        for (size_t q = 0; q < 4; q++) {
+            memcpy(dst + i + q * 4, &words[q], sizeof words[q]);
+            if (!sums) continue;
+            v4s sum, all;
+            memcpy(&sum, sums + i + q * 4, sizeof sum);
+            if (to == ORTC_I8) {
+                const v4s y = (v4s)words[q];
+                all = (y >> 24) + ((v4s)(words[q] << 8) >> 24) + ((v4s)(words[q] << 16) >> 24) +
+                      ((v4s)(words[q] << 24) >> 24);
+            } else {
+                const ortc_v4 y = words[q];
+                all = (v4s)((y >> 24) + (y >> 16 & 0xff) + (y >> 8 & 0xff) + (y & 0xff));
+            }
+            sum += all;
+            memcpy(sums + i + q * 4, &sum, sizeof sum);
+        }
+    }
+    return i;
+}
+#else
+#define wide_rows_of(...) 0
+#endif
+
 static inline __attribute__((always_inline)) void rows_of(const int type, const int to, size_t w, size_t k,
                                                           const uint8_t *src, size_t ld, int32_t *dst,
                                                           size_t dw, int32_t *sums)
@@ -21,8 +63,10 @@ static inline __attribute__((always_inline)) void rows_of(const int type, const 
     const size_t group = to == ORTC_I16 ? 2 : 4;
     const vi32 low = v_set_i32(to == ORTC_I16 ? 0xffff : 0xff);
     for (size_t k0 = 0; k0 < k; k0 += group, src += group * ld, dst += dw) {
-        const size_t more = k - k0;
-        V_FOR(i, n, w, {
+        const size_t more = k - k0,
+                     done = to == ORTC_I16 ? 0 : wide_rows_of(type, to, w, more, src, ld, dst, sums);
+        V_FOR(at, n, w - done, {
+            const size_t i = done + at;
             const vi32 zero = v_set_i32(0), x0 = stored(src + i, n, type, to),
                        x1 = more > 1 ? stored(src + ld + i, n, type, to) : zero;
             vi32 all = x0 + x1;

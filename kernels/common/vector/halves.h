@@ -26,24 +26,39 @@ VFN vi32 v_dot_halves(vi32 sum, vi32 x, vi32 w)
     return sum;
 }
 
-/* Whether a register of weights has pairs that are halved; if so, and unless `more` is NULL, they are, the
- * other halves (0 of other pairs) going there. */
+/* Of pairs of 32 bytes, a bit for each byte of those that are halved. */
+static inline uint32_t v_far_pairs(const int8_t *w)
+{
+    const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)w),
+                  sums = _mm256_abs_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), v));
+    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi16(sums, _mm256_set1_epi16(128)));
+}
+
+/* Of n registers of weights, `step` bytes apart, how many have pairs that are halved. */
+static size_t v_count_halves(size_t n, const int8_t *w, size_t step)
+{
+    size_t far = 0;
+    for (; n; n--, w += step) {
+        uint32_t any = 0;
+        for (int i = 0; i < V_LANES * 4; i += 32) any |= v_far_pairs(w + i);
+        far += any != 0;
+    }
+    return far;
+}
+
+/* Whether a register of weights has some; if so they are halved, the other halves (0 of other pairs) going
+ * to `more`. */
 static int v_split_halves(int8_t *w, int8_t *more)
 {
-    int any = 0;
+    if (!v_count_halves(1, w, 0)) return 0;
     for (int i = 0; i < V_LANES * 4; i += 32) {
-        const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(w + i)),
-                      sums = _mm256_abs_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), v));
-        uint32_t far = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi16(sums, _mm256_set1_epi16(128)));
-        any |= far != 0;
-        if (!more) continue;
         memset(more + i, 0, 32);
-        for (; far; far &= far - 1) {
+        for (uint32_t far = v_far_pairs(w + i); far; far &= far - 1) {
             const int k = i + __builtin_ctz(far);
             more[k] = w[k] / 2, w[k] -= more[k];
         }
     }
-    return any;
+    return 1;
 }
 
 #endif
