@@ -538,6 +538,9 @@ ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_st
 /* `plan` does not read the form, whose data may be NULL then: runs alone do. So in a first run it can be made
  * where its step begins, in memory that other steps' forms have, too. */
 #define ORTC_PACKING_PASSES 2u
+/* In such a run, where nobody has the form yet, none is made: ortc_plan_pack gives NULL, and the run makes
+ * of the constant what it needs, part by part. */
+#define ORTC_PACKING_LEFT 4u
 typedef struct ortc_packing {
     uint32_t size;
     const char *id;                                           /* "cpu.gemm.b": format and version */
@@ -566,8 +569,8 @@ static inline void ortc_plan_view(ortc_plan *p, uint32_t out, uint32_t in, int64
  * planner can, it is made there, and the kernel finds its data there and has nothing to copy; else, and with
  * libraries that know of no parts, elsewhere. Layouts are the same. */
 static inline void ortc_plan_part(ortc_plan *p, uint32_t out, uint32_t in, int64_t byte_offset);
-/* A packed form of constant input `in`; *out lives as long as the plan. `param` is copied, compared
- * bytewise. */
+/* A packed form of constant input `in`; *out lives as long as the plan (NULL: ORTC_PACKING_LEFT). `param` is
+ * copied, compared bytewise. */
 static inline ortc_status ortc_plan_pack(ortc_plan *p, uint32_t in, const ortc_packing *how,
                                          const void *param, size_t param_bytes, const ortc_packed **out);
 /* For cost models and `ortc info`: floating-point operations and bytes moved by one run. */

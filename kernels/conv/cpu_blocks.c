@@ -98,8 +98,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     const ortc_product_threads threads = {ortc_call_parallel, call};
     const int m = pixels_of((int)p->way);
     if (m)
-        return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, winograd_form((int)p->way), src->data,
-                                         dst, &threads);
+        return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, winograd_form((int)p->way), src->data, 0,
+                                         ortc_blocks_of(p->filters), dst, &threads);
     if (p->way != DEPTHWISE) /* of pairs what is rounded may be given as f32 */
         return ortc_blocked_weight_fill(&g, p->way >= PAIRS ? src->dtype : (ortc_dtype)p->type,
                                         form_of((int)p->way), src->data, dst, &threads);
@@ -110,21 +110,30 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill,
                                      ORTC_PACKING_PASSES},
                           packing_bf16 = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill,
-                                          ORTC_PACKING_ROUNDS | ORTC_PACKING_PASSES};
+                                          ORTC_PACKING_ROUNDS | ORTC_PACKING_PASSES},
+                          packing_chunks = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes,
+                                            pack_fill, ORTC_PACKING_PASSES | ORTC_PACKING_LEFT};
 
+/* left: a run can do without. */
 static ortc_status pack(ortc_plan *p, uint32_t in, const ortc_conv_geometry *g, ortc_dtype type, int way,
-                        const ortc_packed **out)
+                        int left, const ortc_packed **out)
 {
     const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, type, way == POINT ? WINDOW : way);
-    const ortc_packing *how = !pixels_of(way) && way >= PAIRS && type == ORTC_BF16 ? &packing_bf16 : &packing;
+    const ortc_packing *how = left                                                   ? &packing_chunks
+                              : !pixels_of(way) && way >= PAIRS && type == ORTC_BF16 ? &packing_bf16
+                                                                                     : &packing;
     return ortc_plan_pack(p, in, how, &param, sizeof param, out);
 }
 
 ortc_status ortc_conv_pack_blocked(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype type, int stem,
                                    const ortc_packed **out)
 {
-    return pack(p, 1, g, type, stem ? STEM : WINDOW, out);
+    return pack(p, 1, g, type, stem ? STEM : WINDOW, 0, out);
 }
+
+#ifndef ORTC_CHUNK_BYTES           /* else of the tests */
+#define ORTC_CHUNK_BYTES (2 << 20) /* of weights that are packed for one run */
+#endif
 
 /* ---- Choose and plan ----------------------------------------------------------------------------------- */
 
@@ -289,7 +298,11 @@ static ortc_status plan_at(int way, const ortc_conv_state *s, ortc_plan *p, cons
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
-    const ortc_status status = pack(p, at->w, &g, b->type, b->way, &b->packed);
+    ortc_winograd_plan chunks = {0};
+    if (pixels_of(way)) chunks = b->winograd;
+    const int left = pixels_of(way) && ortc_winograd_plan_chunks(&chunks, p->threads, ORTC_CHUNK_BYTES);
+    const ortc_status status = pack(p, at->w, &g, b->type, b->way, left, &b->packed);
+    if (!status && !b->packed) b->winograd = chunks;
     if (status) {
         close_way(b);
         free(b);
@@ -352,7 +365,7 @@ ortc_status ortc_conv_blocks_run(const ortc_conv_state *s, const void *pstate, o
     memset(bias, 0, (size_t)padded * sizeof *bias);
     if (given) ortc_convert_get()->widen[ortc_float_index(b->type)]((size_t)b->channels, given, bias);
     ortc_blocked_args args = {.x = at->in[0].data,
-                              .w = b->packed->data,
+                              .w = b->packed ? b->packed->data : NULL,
                               .residual = ortc_conv_data(at, s->tail.residual),
                               .bias = bias,
                               .y = at->y->data,

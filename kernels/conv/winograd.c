@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "blocked_weights.h"
 #include "kernels/common/counts.h"
 #include "kernels/gemm/product_uk.h"
 #include "tiled.h"
@@ -188,6 +189,35 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
     return 1;
 }
 
+static ortc_dtype type_of(const ortc_winograd_plan *p)
+{
+    static const ortc_dtype types[] = {ORTC_F32, ORTC_F16, ORTC_BF16}; /* by ORTC_FLOAT_* */
+    return types[p->type];
+}
+static int form_of(const ortc_winograd_plan *p)
+{
+    return p->tiles ? ORTC_WINOGRAD_PIECES : p->pairs ? ORTC_WINOGRAD_PAIRS : ORTC_WINOGRAD_FLOATS;
+}
+
+static size_t shared_patches(const ortc_winograd_plan *p)
+{
+    return ortc_blocked_to_line((size_t)(p->batches * patches_of(p, p->batch)) * sizeof(float));
+}
+
+int ortc_winograd_plan_chunks(ortc_winograd_plan *p, uint32_t threads, int64_t bytes)
+{
+    const int64_t each = weight_bytes(&p->g, (int)p->m, form_of(p)) + (int64_t)sizeof(int32_t),
+                  tasks = ceil_div(threads ? threads : 8, p->batches);
+    int64_t wide = p->wide;
+    while (wide > PAIR && wide * each > bytes) wide -= PAIR;
+    const int64_t chunk = max64(tasks, bytes / (wide * each)) * ceil_div(wide, PAIR) * PAIR;
+    if (chunk >= p->outs || (!p->together && (double)shared_patches(p) > (double)p->outs * (double)each))
+        return 0;
+    p->wide = wide, p->chunk = chunk, p->together = 1, p->parts = 1;
+    p->shared = shared_patches(p) + (size_t)(chunk * each);
+    return 1;
+}
+
 /* ---- Weights --------------------------------------------------------------------------------------------
  * [block of output][point][block of input][16][16], of pairs [8][16][2]; for pieces [pair of blocks of
  * output][point][pair of blocks of input][block of output] of tiles (tiled_uk.h), in pieces or in f32. */
@@ -205,6 +235,7 @@ typedef struct fill_arg {
     ortc_dtype type;
     int m;
     const char *w;
+    int64_t first, n; /* blocks of output */
     char *dst;
     const ortc_product_pieces *cut;
 } fill_arg;
@@ -220,19 +251,25 @@ static void turn(const fill_arg *a, int64_t out, int64_t in, float w[BLOCK * 9][
     memset(w[some * 9], 0, (size_t)((BLOCK - some) * 9) * sizeof *w);
 }
 
+/* Channels that are transformed at a time, to lie side by side: points are apart by what is often a power of
+ * two, where lines evict each other, so each is written once. */
+enum { SOME = 4, POINTS = ORTC_WINOGRAD_SIDE * ORTC_WINOGRAD_SIDE };
+
 /* [block of output][block of input] */
 static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     const int64_t ins = ceil_div(a->g->channels, BLOCK),
-                  each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_FLOATS);
-    float w[BLOCK * 9][BLOCK];
+                  each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_FLOATS), points = (a->m + 2) * (a->m + 2);
+    float w[BLOCK * 9][BLOCK], u[POINTS][SOME][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         float *dst = (float *)(void *)(a->dst + b / ins * each) + b % ins * BLOCK * BLOCK;
-        turn(a, b / ins, b % ins, w);
-        for (int64_t c = 0; c < BLOCK; c++)
-            side_of(a->m)->weights(w[c * 9], dst + c * BLOCK, (size_t)(ins * BLOCK * BLOCK));
+        turn(a, a->first + b / ins, b % ins, w);
+        for (int64_t c = 0; c < BLOCK; c += SOME, dst += SOME * BLOCK) {
+            for (int64_t i = 0; i < SOME; i++) side_of(a->m)->weights(w[(c + i) * 9], u[0][i], SOME * BLOCK);
+            for (int64_t q = 0; q < points; q++) memcpy(dst + q * ins * BLOCK * BLOCK, u[q], sizeof u[q]);
+        }
     }
 }
 
@@ -242,11 +279,11 @@ static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
     const fill_arg *a = arg;
     const int64_t ins = ceil_div(a->g->channels, BLOCK), part = BLOCK * BLOCK * 2,
                   each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_PAIRS), points = (a->m + 2) * (a->m + 2);
-    float w[BLOCK * 9][BLOCK], u[ORTC_WINOGRAD_SIDE * ORTC_WINOGRAD_SIDE][BLOCK][BLOCK];
+    float w[BLOCK * 9][BLOCK], u[POINTS][BLOCK][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         char *dst = a->dst + b / ins * each + b % ins * part;
-        turn(a, b / ins, b % ins, w);
+        turn(a, a->first + b / ins, b % ins, w);
         for (int64_t c = 0; c < BLOCK; c++) side_of(a->m)->weights(w[c * 9], u[0][c], BLOCK * BLOCK);
         for (int64_t q = 0; q < points; q++)
             a->cut->pairs(BLOCK, BLOCK, u[q][0], 1, BLOCK, dst + q * ins * part);
@@ -257,21 +294,22 @@ static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
 static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
-    const int64_t outs = ceil_div(a->g->filters, BLOCK), groups = ceil_div(a->g->channels, 2 * BLOCK),
+    const int64_t outs = a->n, groups = ceil_div(a->g->channels, 2 * BLOCK),
                   each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_PIECES), points = (a->m + 2) * (a->m + 2),
                   tile = tile_bytes(a->g, a->m);
-    float w[BLOCK * 9][BLOCK], whole[2 * BLOCK * BLOCK];
+    float w[2][BLOCK * 9][BLOCK], u[POINTS][2 * SOME][BLOCK], whole[2 * BLOCK * BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         const int64_t n = b / PAIR * PAIR + 1 < outs ? PAIR : 1, step = groups * n * tile;
         char *dst = a->dst + b / PAIR * PAIR * each + b % PAIR * tile;
         int32_t odd = 0;
         for (int64_t g = 0; g < groups; g++, dst += n * tile) {
-            float *u = (float *)(void *)dst;
-            for (int64_t i = 0; i < 2; i++) {
-                turn(a, b, g * 2 + i, w);
-                for (int64_t c = 0; c < BLOCK; c++)
-                    side_of(a->m)->weights(w[c * 9], u + (c * 2 + i) * BLOCK, (size_t)step / sizeof *u);
+            for (int64_t i = 0; i < 2; i++) turn(a, a->first + b, g * 2 + i, w[i]);
+            for (int64_t c = 0; c < BLOCK; c += SOME) {
+                for (int64_t i = 0; i < 2 * SOME; i++)
+                    side_of(a->m)->weights(w[i % 2][(c + i / 2) * 9], u[0][i], 2 * SOME * BLOCK);
+                for (int64_t q = 0; q < points; q++)
+                    memcpy(dst + q * step + c / SOME * (int64_t)sizeof u[q], u[q], sizeof u[q]);
             }
             for (int64_t q = 0; q < points; q++) {
                 memcpy(whole, dst + q * step, sizeof whole);
@@ -285,13 +323,13 @@ static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
 }
 
 int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int form,
-                                  const void *w, void *dst, const ortc_product_threads *threads)
+                                  const void *w, int64_t first, int64_t n, void *dst,
+                                  const ortc_product_threads *threads)
 {
-    fill_arg a = {g, type, m, w, dst, ortc_product_moves_select()->pieces};
-    const int64_t ins = ceil_div(g->channels, BLOCK), outs = ceil_div(g->filters, BLOCK);
+    fill_arg a = {g, type, m, w, first, n, dst, ortc_product_moves_select()->pieces};
     return form == ORTC_WINOGRAD_PIECES
-               ? threads->parallel(threads->context, outs, 1, fill_pieces, &a)
-               : threads->parallel(threads->context, ins * outs, 4,
+               ? threads->parallel(threads->context, n, 1, fill_pieces, &a)
+               : threads->parallel(threads->context, ceil_div(g->channels, BLOCK) * n, 4,
                                    form == ORTC_WINOGRAD_PAIRS ? fill_pairs : fill_blocks, &a);
 }
 
@@ -306,6 +344,8 @@ typedef struct job {
     const void *plain;
     float *shared;
     ortc_blocked_end end;
+    const char *w;    /* packed, */
+    int64_t first, n; /* of n blocks of output from the first on */
 } job;
 
 /* Where a tile lies: its first pixel of the output. */
@@ -439,14 +479,13 @@ static void again(const job *j, const place *at, int64_t block, const ortc_winog
                                      .channels = c,
                                      .filters = min64(BLOCK, p->g.filters - first),
                                      .kernel_count = 9};
-    const ortc_dtype types[] = {ORTC_F32, ORTC_F16, ORTC_BF16}; /* by ORTC_FLOAT_* */
     const ortc_product_threads one = {alone, NULL};
     int64_t offset[9];
     for (int64_t i = 0; i < p->ins; i++) lay_out(j, at, i, patch + i * p->points * BLOCK);
     for (int64_t t = 0; t < 9; t++) offset[t] = (t / 3 * p->n + t % 3) * BLOCK;
     if (*turned != block)
-        ortc_blocked_weight_fill(&some, types[p->type], 0,
-                                 (const char *)j->plain + first * c * 9 * ortc_product_size(types[p->type]),
+        ortc_blocked_weight_fill(&some, type_of(p), 0,
+                                 (const char *)j->plain + first * c * 9 * ortc_product_size(type_of(p)),
                                  weights, &one);
     *turned = block;
     ortc_blocked_tile tile = {.offset = offset,
@@ -475,8 +514,7 @@ static int is_odd(const job *j, int64_t block, const char *odd, int64_t t)
     const ortc_winograd_plan *p = j->p;
     int32_t word = 0;
     if (!odd) return 0;
-    memcpy(&word,
-           (const char *)j->a->w + p->outs * weight_bytes(&p->g, (int)p->m, ORTC_WINOGRAD_PIECES) + block * 4,
+    memcpy(&word, j->w + j->n * weight_bytes(&p->g, (int)p->m, ORTC_WINOGRAD_PIECES) + (block - j->first) * 4,
            sizeof word);
     for (int64_t g = 0; g < p->groups; g++) word |= odd[t * p->groups + g];
     return word != 0;
@@ -531,7 +569,8 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
                                   .groups = (size_t)p->ins,
                                   .taps = 1,
                                   .depth = (size_t)(p->pairs ? ceil_div(p->depth, 2) : p->depth),
-                                  .w = (const float *)j->a->w + (block * p->points + q) * weights,
+                                  .w = (const float *)(const void *)j->w +
+                                       ((block - j->first) * p->points + q) * weights,
                                   .w_block = (size_t)(p->points * weights),
                                   .y_block = (size_t)(count * BLOCK),
                                   .bias = zeros};
@@ -548,7 +587,7 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
 static const char *weights_at(const job *j, int64_t block, int64_t n, int64_t point)
 {
     const ortc_winograd_plan *p = j->p;
-    return (const char *)j->a->w + block * weight_bytes(&p->g, (int)p->m, ORTC_WINOGRAD_PIECES) +
+    return j->w + (block - j->first) * weight_bytes(&p->g, (int)p->m, ORTC_WINOGRAD_PIECES) +
            point * p->groups * n * tile_bytes(&p->g, (int)p->m);
 }
 
@@ -653,19 +692,38 @@ static void products_of(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t i = begin; i < end; i++) {
         const int64_t b = i % p->batches, block = i / p->batches * p->wide;
         const int64_t t0 = batch_at(p, b), t1 = batch_at(p, b + 1);
-        products(j, t0, t1, block, min64(p->wide, p->outs - block), shared_batch(j, b), scratch);
+        products(j, t0, t1, j->first + block, min64(p->wide, j->n - block), shared_batch(j, b), scratch);
     }
     if (p->tiles) p->tiles->end();
+}
+
+/* Weights are packed and multiplied chunk by chunk. */
+static int32_t run_chunks(job *j, const ortc_product_threads *threads)
+{
+    const ortc_winograd_plan *p = j->p;
+    char *w = (char *)j->shared + shared_patches(p);
+    int32_t status = ORTC_OK;
+    j->w = w;
+    for (j->first = 0; j->first < p->outs && !status; j->first += p->chunk) {
+        j->n = min64(p->chunk, p->outs - j->first);
+        status = ortc_winograd_weight_fill(&p->g, type_of(p), (int)p->m, form_of(p), j->plain, j->first, j->n,
+                                           w, threads);
+        if (!status)
+            status = threads->parallel(threads->context, p->batches * ceil_div(j->n, p->wide), 1, products_of,
+                                       j);
+    }
+    return status;
 }
 
 int32_t ortc_winograd_run(const ortc_winograd_plan *p, const ortc_blocked_args *a, const void *plain,
                           float *space, const ortc_product_threads *threads)
 {
-    job j = {p, a, plain, space, ortc_blocked_end_of(p->uk, p->type, a)};
+    job j = {p, a, plain, space, ortc_blocked_end_of(p->uk, p->type, a), a->w, 0, p->outs};
     if (!p->together) return threads->parallel(threads->context, p->batches * p->parts, 1, whole_batches, &j);
     const int32_t status = threads->parallel(threads->context, p->batches * parts_of_input(p),
                                              max64(INPUT_GRAIN / p->batch, 1), transform_all, &j);
-    return status ? status
-                  : threads->parallel(threads->context, p->batches * ceil_div(p->outs, p->wide), 1,
-                                      products_of, &j);
+    if (status) return status;
+    return p->chunk ? run_chunks(&j, threads)
+                    : threads->parallel(threads->context, p->batches * ceil_div(p->outs, p->wide), 1,
+                                        products_of, &j);
 }

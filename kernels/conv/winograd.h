@@ -46,6 +46,8 @@ typedef struct ortc_winograd_plan {
     int64_t wide;                /* blocks of output at a time */
     int64_t parts;               /* of the filters, each of which transforms all patches */
     int together;                /* everything is transformed first, into `shared` bytes of workspace */
+    int64_t chunk;               /* blocks of output whose weights are packed at a time, behind patches in
+                                    `shared`; 0: all were */
     size_t shared, scratch;      /* bytes; scratch: for each worker */
     int64_t at_sums, at_rows, at_patch, at_weights, at_cut; /* in scratch, floats */
 } ortc_winograd_plan;
@@ -63,10 +65,16 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
 
 /* W transformed, in f32, for pairs, or for pieces, with an s32 behind for each block of output whether they
  * do not hold it: cut, where that is little memory, or as tiles of f32. Its bytes (0: do not fit), and the
- * filling, w of any alignment. */
+ * filling of n blocks of output from the first on (even), w being all of W, of any alignment. */
 size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int form);
 int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, int m, int form,
-                                  const void *w, void *dst, const ortc_product_threads *threads);
+                                  const void *w, int64_t first, int64_t n, void *dst,
+                                  const ortc_product_threads *threads);
+
+/* Of a run whose weights nobody packed (args->w is NULL) and nobody keeps: they are where they are read, a
+ * chunk of blocks of output after the other, in memory of one, of about so many bytes. 0, and nothing
+ * changed: they are no more than that, or patches are. */
+int ortc_winograd_plan_chunks(ortc_winograd_plan *p, uint32_t threads, int64_t bytes);
 
 /* As ortc_blocked_run; plain: W in the model; space: the plan's `shared` bytes. */
 int32_t ortc_winograd_run(const ortc_winograd_plan *p, const ortc_blocked_args *args, const void *plain,

@@ -90,7 +90,7 @@ static ortc_status plan_pack(ortc_plan *plan, uint32_t in, const ortc_packing *h
     ORTC_TRY(ortc_planner_pack(c->p, e, c->target->open, how, param, param_bytes, &item));
     if (!e->constant->of || ortc_packing_has(how, ORTC_PACKING_ROUNDS))
         c->packed |= in < 64 ? UINT64_C(1) << in : 0;
-    *out = &item->packed;
+    if (item) *out = &item->packed;
     return ORTC_OK;
 }
 static const ortc_plan_api plan_api = {.size = sizeof plan_api,

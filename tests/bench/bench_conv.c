@@ -307,7 +307,8 @@ static void in_blocks(const layer *l, const mock_node *n, int64_t out, int winog
         fill_random(n->in[1].data, l->filters * l->channels * g.kernel_count, 2);
     }
     if (winograd)
-        ortc_winograd_weight_fill(&g, type, winograd, tiles != NULL, n->in[1].data, packed, &w.threads);
+        ortc_winograd_weight_fill(&g, type, winograd, tiles != NULL, n->in[1].data, 0,
+                                  (g.filters + ORTC_BLOCK - 1) / ORTC_BLOCK, packed, &w.threads);
     else if (depthwise)
         ortc_blocked_depthwise_weight_fill(&g, type, n->in[1].data, packed);
     else

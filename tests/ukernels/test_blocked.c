@@ -302,11 +302,13 @@ static int open_way(conv *c, uint32_t threads, way *w)
     return 1;
 }
 
-static void run_way(const conv *c, const way *w, float *space, const ortc_product_threads *threads)
+/* packed: NULL, for Winograd, of which chunks are as they are needed. */
+static void run_way(const conv *c, const way *w, const void *packed, float *space,
+                    const ortc_product_threads *threads)
 {
     const ortc_view in[3] = {{.data = c->x.data}, {.data = c->channel.data}, {.data = c->r.data}};
     const ortc_blocked_args a = {.x = c->x.data,
-                                 .w = c->packed.data,
+                                 .w = packed,
                                  .residual = c->residual ? c->r.data : NULL,
                                  .bias = (float *)(void *)c->bias.data,
                                  .y = c->y.data,
@@ -329,18 +331,21 @@ static void close_way(const conv *c, way *w)
     if (!c->depthwise && !c->winograd && !c->tiles) ortc_blocked_plan_deinit(&w->dense);
 }
 
-/* Planned for few threads, or many, the same bits. */
-static int several_threads(conv *c, uint32_t threads)
+/* Planned for few threads, or many, or for weights that are packed where they are read (chunks: of about so
+ * many bytes, 0: they are packed), the same bits. */
+static int several_threads(conv *c, uint32_t threads, int64_t chunks)
 {
-    unsigned char *first = malloc(c->y.bytes + 1);
     way w;
-    memcpy(first, c->y.data, c->y.bytes);
     if (!open_way(c, threads, &w)) return 1;
+    if (chunks && !ortc_winograd_plan_chunks(&w.winograd, threads, chunks)) return 0;
+    if (chunks) w.shared = w.winograd.shared;
+    unsigned char *first = malloc(c->y.bytes + 1);
+    memcpy(first, c->y.data, c->y.bytes);
     guard shared = guard_open(w.shared, 1);
     memset(shared.data, 0xff, shared.bytes);
     pool *pl = pool_open(3, w.scratch);
     const ortc_product_threads three = pool_threads(pl);
-    run_way(c, &w, (float *)(void *)shared.data, &three);
+    run_way(c, &w, chunks ? NULL : c->packed.data, (float *)(void *)shared.data, &three);
     int bad = memcmp(first, c->y.data, c->y.bytes) != 0;
     pool_close(pl);
     bad += !guard_intact(&shared);
@@ -364,7 +369,8 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles, int pairs)
     float *space = (float *)(void *)shared.data;
     memset(shared.data, 0xff, shared.bytes);
     if (c.winograd)
-        ortc_winograd_weight_fill(&c.g, c.type, c.winograd, winograd_form(&c), c.w.data, c.packed.data, &one);
+        ortc_winograd_weight_fill(&c.g, c.type, c.winograd, winograd_form(&c), c.w.data, 0,
+                                  (c.g.filters + ORTC_BLOCK - 1) / ORTC_BLOCK, c.packed.data, &one);
     else if (c.tiles)
         ortc_tiled_weight_fill(&c.g, c.type, c.kind, c.w.data, c.packed.data, &one);
     else if (c.depthwise)
@@ -372,9 +378,10 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles, int pairs)
     else
         ortc_blocked_weight_fill(&c.g, c.type, form_of(&c), c.w.data, c.packed.data, &one);
     memset(scratch.data, 0xff, scratch.bytes);
-    run_way(&c, &w, space, &one);
+    run_way(&c, &w, c.packed.data, space, &one);
     bad += check(&c);
-    bad += several_threads(&c, rng_next(r) % 2 ? 2 : (uint32_t)rng_range(r, 3, 16));
+    bad += several_threads(&c, rng_next(r) % 2 ? 2 : (uint32_t)rng_range(r, 3, 16), 0);
+    if (c.winograd) bad += several_threads(&c, (uint32_t)rng_range(r, 1, 3), 1 << rng_range(r, 0, 20));
     guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.bias, &c.channel, &c.packed, &scratch, &shared};
     for (int i = 0; i < 9; i++) {
         bad += !guard_intact(all[i]);
