@@ -208,12 +208,9 @@ int ortc_winograd_plan_chunks(ortc_winograd_plan *p, uint32_t threads, int64_t b
 {
     const int64_t each = weight_bytes(&p->g, (int)p->m, form_of(p)) + (int64_t)sizeof(int32_t),
                   tasks = ceil_div(threads ? threads : 8, p->batches);
-    int64_t wide = p->wide;
-    while (wide > PAIR && wide * each > bytes) wide -= PAIR;
-    const int64_t chunk = max64(tasks, bytes / (wide * each)) * ceil_div(wide, PAIR) * PAIR;
-    if (chunk >= p->outs || (!p->together && (double)shared_patches(p) > (double)p->outs * (double)each))
-        return 0;
-    p->wide = wide, p->chunk = chunk, p->together = 1, p->parts = 1;
+    const int64_t wide = ceil_div(p->wide, PAIR) * PAIR, chunk = max64(tasks, bytes / (wide * each)) * wide;
+    if (p->tiles || !p->together || chunk >= p->outs) return 0;
+    p->chunk = chunk;
     p->shared = shared_patches(p) + (size_t)(chunk * each);
     return 1;
 }
@@ -251,25 +248,19 @@ static void turn(const fill_arg *a, int64_t out, int64_t in, float w[BLOCK * 9][
     memset(w[some * 9], 0, (size_t)((BLOCK - some) * 9) * sizeof *w);
 }
 
-/* Channels that are transformed at a time, to lie side by side: points are apart by what is often a power of
- * two, where lines evict each other, so each is written once. */
-enum { SOME = 4, POINTS = ORTC_WINOGRAD_SIDE * ORTC_WINOGRAD_SIDE };
-
 /* [block of output][block of input] */
 static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
     const int64_t ins = ceil_div(a->g->channels, BLOCK),
-                  each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_FLOATS), points = (a->m + 2) * (a->m + 2);
-    float w[BLOCK * 9][BLOCK], u[POINTS][SOME][BLOCK];
+                  each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_FLOATS);
+    float w[BLOCK * 9][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         float *dst = (float *)(void *)(a->dst + b / ins * each) + b % ins * BLOCK * BLOCK;
         turn(a, a->first + b / ins, b % ins, w);
-        for (int64_t c = 0; c < BLOCK; c += SOME, dst += SOME * BLOCK) {
-            for (int64_t i = 0; i < SOME; i++) side_of(a->m)->weights(w[(c + i) * 9], u[0][i], SOME * BLOCK);
-            for (int64_t q = 0; q < points; q++) memcpy(dst + q * ins * BLOCK * BLOCK, u[q], sizeof u[q]);
-        }
+        for (int64_t c = 0; c < BLOCK; c++)
+            side_of(a->m)->weights(w[c * 9], dst + c * BLOCK, (size_t)(ins * BLOCK * BLOCK));
     }
 }
 
@@ -279,7 +270,7 @@ static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
     const fill_arg *a = arg;
     const int64_t ins = ceil_div(a->g->channels, BLOCK), part = BLOCK * BLOCK * 2,
                   each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_PAIRS), points = (a->m + 2) * (a->m + 2);
-    float w[BLOCK * 9][BLOCK], u[POINTS][BLOCK][BLOCK];
+    float w[BLOCK * 9][BLOCK], u[ORTC_WINOGRAD_SIDE * ORTC_WINOGRAD_SIDE][BLOCK][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         char *dst = a->dst + b / ins * each + b % ins * part;
@@ -297,19 +288,18 @@ static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
     const int64_t outs = a->n, groups = ceil_div(a->g->channels, 2 * BLOCK),
                   each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_PIECES), points = (a->m + 2) * (a->m + 2),
                   tile = tile_bytes(a->g, a->m);
-    float w[2][BLOCK * 9][BLOCK], u[POINTS][2 * SOME][BLOCK], whole[2 * BLOCK * BLOCK];
+    float w[BLOCK * 9][BLOCK], whole[2 * BLOCK * BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         const int64_t n = b / PAIR * PAIR + 1 < outs ? PAIR : 1, step = groups * n * tile;
         char *dst = a->dst + b / PAIR * PAIR * each + b % PAIR * tile;
         int32_t odd = 0;
         for (int64_t g = 0; g < groups; g++, dst += n * tile) {
-            for (int64_t i = 0; i < 2; i++) turn(a, a->first + b, g * 2 + i, w[i]);
-            for (int64_t c = 0; c < BLOCK; c += SOME) {
-                for (int64_t i = 0; i < 2 * SOME; i++)
-                    side_of(a->m)->weights(w[i % 2][(c + i / 2) * 9], u[0][i], 2 * SOME * BLOCK);
-                for (int64_t q = 0; q < points; q++)
-                    memcpy(dst + q * step + c / SOME * (int64_t)sizeof u[q], u[q], sizeof u[q]);
+            float *u = (float *)(void *)dst;
+            for (int64_t i = 0; i < 2; i++) {
+                turn(a, a->first + b, g * 2 + i, w);
+                for (int64_t c = 0; c < BLOCK; c++)
+                    side_of(a->m)->weights(w[c * 9], u + (c * 2 + i) * BLOCK, (size_t)step / sizeof *u);
             }
             for (int64_t q = 0; q < points; q++) {
                 memcpy(whole, dst + q * step, sizeof whole);

@@ -144,25 +144,30 @@ INPUT(4)
 OUTPUT(2)
 OUTPUT(4)
 
+/* Points are apart by what is often a power of two, where lines evict each other: each is written at once. */
 #define WEIGHTS(M) \
     static void weights_of_##M(const float *w, float *u, size_t step) \
     { \
         enum { N = M + 2 }; \
-        wide between[N][3]; \
-        for (size_t j = 0; j < VECTORS; j++, w += LANES, u += LANES) { \
+        wide between[N][VECTORS][3]; \
+        for (size_t j = 0; j < VECTORS; j++, w += LANES) \
             for (int k = 0; k < 3; k++) { \
                 wide d[3], t[N]; \
                 UNROLL for (int r = 0; r < 3; r++) \
                     d[r] = __builtin_convertvector(V_LOAD(w + (r * 3 + k) * ORTC_BLOCK), wide); \
                 weights_##M(d, t); \
-                UNROLL for (int r = 0; r < N; r++) between[r][k] = t[r]; \
+                UNROLL for (int r = 0; r < N; r++) between[r][j][k] = t[r]; \
             } \
-            for (int r = 0; r < N; r++) { \
+        for (int r = 0; r < N; r++) { \
+            vf32 line[N][VECTORS]; \
+            for (size_t j = 0; j < VECTORS; j++) { \
                 wide t[N]; \
-                weights_##M(between[r], t); \
-                UNROLL for (int k = 0; k < N; k++) \
-                    V_STORE(u + (size_t)(r * N + k) * step, __builtin_convertvector(t[k], vf32)); \
+                weights_##M(between[r][j], t); \
+                UNROLL for (int k = 0; k < N; k++) line[k][j] = __builtin_convertvector(t[k], vf32); \
             } \
+            for (int k = 0; k < N; k++) \
+                UNROLL for (size_t j = 0; j < VECTORS; j++) \
+                    V_STORE(u + (size_t)(r * N + k) * step + j * LANES, line[k][j]); \
         } \
     }
 WEIGHTS(2)
