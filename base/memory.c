@@ -108,15 +108,19 @@ char *ortc_arena_string(ortc_arena *arena, const char *s, size_t length)
 
 char *ortc_arena_printf(ortc_arena *arena, const char *fmt, ...)
 {
+    char few[128]; /* names, mostly: written once, and copied */
     va_list args, again;
     char *to = NULL;
     int length;
 
     va_start(args, fmt);
     va_copy(again, args);
-    length = vsnprintf(NULL, 0, fmt, args);
+    length = vsnprintf(few, sizeof few, fmt, args);
     if (length >= 0) to = ortc_arena_alloc(arena, (size_t)length + 1);
-    if (to) vsnprintf(to, (size_t)length + 1, fmt, again);
+    if (to && (size_t)length < sizeof few)
+        memcpy(to, few, (size_t)length + 1);
+    else if (to)
+        vsnprintf(to, (size_t)length + 1, fmt, again);
     va_end(again);
     va_end(args);
     return to;

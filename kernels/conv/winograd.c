@@ -206,9 +206,9 @@ static size_t shared_patches(const ortc_winograd_plan *p)
 
 int ortc_winograd_plan_chunks(ortc_winograd_plan *p, uint32_t threads, int64_t bytes)
 {
-    const int64_t each = weight_bytes(&p->g, (int)p->m, form_of(p)) + (int64_t)sizeof(int32_t),
-                  tasks = ceil_div(threads ? threads : 8, p->batches);
-    const int64_t wide = ceil_div(p->wide, PAIR) * PAIR, chunk = max64(tasks, bytes / (wide * each)) * wide;
+    const int64_t each = weight_bytes(&p->g, (int)p->m, form_of(p)),
+                  tasks = ceil_div(threads ? threads : 8, p->batches),
+                  chunk = max64(tasks, bytes / (p->wide * each)) * p->wide;
     if (p->tiles || !p->together || chunk >= p->outs) return 0;
     p->chunk = chunk;
     p->shared = shared_patches(p) + (size_t)(chunk * each);
@@ -577,7 +577,7 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
 static const char *weights_at(const job *j, int64_t block, int64_t n, int64_t point)
 {
     const ortc_winograd_plan *p = j->p;
-    return j->w + (block - j->first) * weight_bytes(&p->g, (int)p->m, ORTC_WINOGRAD_PIECES) +
+    return j->w + block * weight_bytes(&p->g, (int)p->m, ORTC_WINOGRAD_PIECES) +
            point * p->groups * n * tile_bytes(&p->g, (int)p->m);
 }
 

@@ -137,7 +137,7 @@ bool ortc_add_reason(ortc_placed *p, const ortc_node *n, const char *provider, c
     return (s->reasons = ortc_arena_string(&p->graph->arena, buffer, strlen(buffer))) != NULL;
 }
 
-/* One device is asked about one node, which nobody has taken so far. */
+/* One device is asked about one node, which nobody has taken so far; if it does not, once more, why. */
 static ortc_status ask(ortc_placed *p, uint32_t device, const ortc_node *n, ortc_error *error)
 {
     char buffer[900];
@@ -146,10 +146,12 @@ static ortc_status ask(ortc_placed *p, uint32_t device, const ortc_node *n, ortc
     buffer[0] = 0;
     if (d->space && ortc_is_host_only(p, n))
         ortc_text_add(&why, "its results decide shapes, which is done on the host");
-    else if (!ortc_place_on(p, n, device, &why))
+    else if (!ortc_place_on(p, n, device, NULL))
         return ortc_no_memory(error, 0);
     else if (ortc_kernel_of(p, n))
         return ORTC_OK;
+    else if (!ortc_place_on(p, n, device, &why))
+        return ortc_no_memory(error, 0);
     return ortc_add_reason(p, n, d->provider->name, buffer) ? ORTC_OK : ortc_no_memory(error, 0);
 }
 

@@ -138,8 +138,6 @@ static bool all_plain(const ortc_layout *l, uint32_t n)
 static ortc_status hear(const chooser *h, const ortc_node *n, const ortc_candidate *k, ortc_question *q,
                         ortc_layout layout, way *w, bool *out)
 {
-    char buffer[256];
-    ortc_text text = ORTC_TEXT(buffer);
     ortc_why why;
     ortc_arena *arena = h->c->arena;
     ortc_offer o = {.size = sizeof o,
@@ -148,13 +146,17 @@ static ortc_status hear(const chooser *h, const ortc_node *n, const ortc_candida
                     .in = ortc_arena_array(arena, n->n_in, sizeof *o.in),
                     .out = ortc_arena_array(arena, n->n_out, sizeof *o.out)};
     if (!o.in || !o.out) return ortc_no_memory(h->c->error, 0);
-    buffer[0] = 0;
-    ortc_why_init(&why, &text);
+    ortc_why_init(&why, NULL); /* nobody reads why it declines */
     q->layout = layout;
-    ortc_status status = k->kernel->choose ? k->kernel->choose(k->state, q, &o, &why) : ORTC_OK;
-    if (status != ORTC_OK && status != ORTC_UNSUPPORTED)
+    const ortc_status status = k->kernel->choose ? k->kernel->choose(k->state, q, &o, &why) : ORTC_OK;
+    if (status != ORTC_OK && status != ORTC_UNSUPPORTED) {
+        char buffer[256] = "";
+        ortc_text text = ORTC_TEXT(buffer);
+        ortc_why_init(&why, &text);
+        k->kernel->choose(k->state, q, &o, &why);
         return ortc_fail(h->c->error, status, "node '%s' (%s): kernel '%s' failed to choose: %s", n->name,
                          n->type, k->kernel->name, buffer);
+    }
     *out = status == ORTC_OK && fits(h, n, &o);
     const bool plain = all_plain(o.in, n->n_in) && all_plain(o.out, n->n_out);
     *w = (way){.pick = {.candidate = k,
@@ -272,8 +274,6 @@ double ortc_reorder_clocks(const ortc_placed *p, const ortc_fact *f, uint32_t sp
                            ortc_layout to)
 {
     const ortc_mover *m = f->type ? ortc_mover_of(p, space, f->type->dtype) : NULL;
-    char buffer[8];
-    ortc_text text = ORTC_TEXT(buffer);
     ortc_why why;
     size_t bytes;
     if (from == to) return 0;
@@ -290,8 +290,7 @@ double ortc_reorder_clocks(const ortc_placed *p, const ortc_fact *f, uint32_t sp
                              .device = p->targets->list[m->device].device,
                              .layout = to};
     const ortc_kernel *k = m->candidate.kernel;
-    buffer[0] = 0;
-    ortc_why_init(&why, &text);
+    ortc_why_init(&why, NULL);
     if (k->choose) return k->choose(m->candidate.state, &q, &o, &why) == ORTC_OK ? o.clocks : HUGE_VAL;
     if (!ortc_bytes_laid_out(in.dtype, to ? to : from, in.rank, in.dims, &bytes)) return HUGE_VAL;
     return (double)bytes / 4; /* one that does not say: an element a clock */

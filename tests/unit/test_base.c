@@ -77,6 +77,10 @@ Test(base, arenas_give_zeroed_aligned_blocks)
     cr_expect_null(ortc_arena_array(&a, SIZE_MAX / 2, 8));
     cr_expect_not_null(ortc_arena_array(&a, 0, 8));
     cr_expect_str_eq(ortc_arena_printf(&a, "%d-%s", 5, "x"), "5-x");
+    for (int n = 120; n < 140; n++) {
+        const char *text = ortc_arena_printf(&a, "%*d", n, 7);
+        cr_expect(strlen(text) == (size_t)n && text[n - 1] == '7' && text[0] == ' ', "%d characters", n);
+    }
     cr_expect_str_eq(ortc_arena_string(&a, "abcdef", 3), "abc");
     ortc_arena_deinit(&a);
     cr_expect(a.bytes == 0);
