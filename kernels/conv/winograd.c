@@ -194,9 +194,9 @@ static ortc_dtype type_of(const ortc_winograd_plan *p)
     static const ortc_dtype types[] = {ORTC_F32, ORTC_F16, ORTC_BF16}; /* by ORTC_FLOAT_* */
     return types[p->type];
 }
-static int form_of(const ortc_winograd_plan *p)
+static int form_of(const ortc_winograd_plan *p) /* where products are not in pieces */
 {
-    return p->tiles ? ORTC_WINOGRAD_PIECES : p->pairs ? ORTC_WINOGRAD_PAIRS : ORTC_WINOGRAD_FLOATS;
+    return p->pairs ? ORTC_WINOGRAD_PAIRS : ORTC_WINOGRAD_FLOATS;
 }
 
 static size_t shared_patches(const ortc_winograd_plan *p)

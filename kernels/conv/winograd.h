@@ -73,8 +73,8 @@ int32_t ortc_winograd_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, 
 
 /* Of a run whose weights nobody packed (args->w is NULL) and nobody keeps: they are where they are read, a
  * chunk of blocks of output after the other, in memory of one, of about so many bytes. 0, and nothing
- * changed: they are no more than that, would be packed again for every batch, or are for pieces (whose wide
- * passes over patches chunks would cut: 2 to 5 % of a first result more). */
+ * changed: they are no more than that, would be packed again for every batch, or are for pieces (whose passes
+ * over patches chunks make narrower, which is slower: docs/performance.md). */
 int ortc_winograd_plan_chunks(ortc_winograd_plan *p, uint32_t threads, int64_t bytes);
 
 /* As ortc_blocked_run; plain: W in the model; space: the plan's `shared` bytes. */

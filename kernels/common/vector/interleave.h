@@ -1,5 +1,5 @@
 /* kernels/common/vector/interleave.h: sixteen bytes as a vector of any machine (on x86-64 a register of SSE2,
- * whose punpck these become), for what moves bytes and is not compiled for each instruction set. */
+ * whose punpck these become), for what moves bytes. */
 #ifndef ORTC_KERNELS_VECTOR_INTERLEAVE_H
 #define ORTC_KERNELS_VECTOR_INTERLEAVE_H
 

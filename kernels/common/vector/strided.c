@@ -6,6 +6,7 @@
  * A task is a piece of the last dim, or a tile of the two dims, at one place of the others.
  */
 #include "kernels/common/vector/strided.h"
+#include "kernels/common/vector/interleave.h"
 #include "kernels/common/vector/squares.h"
 
 #include <string.h>
@@ -31,13 +32,12 @@ typedef struct job {
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
-#define LOW_1(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define HIGH_1(a, b) \
-    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#define LOW_2(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
-#define HIGH_2(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
-#define LOW_4(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
-#define HIGH_4(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define LOW_1 ORTC_LOW_BYTES
+#define HIGH_1 ORTC_HIGH_BYTES
+#define LOW_2 ORTC_LOW_PAIRS
+#define HIGH_2 ORTC_HIGH_PAIRS
+#define LOW_4 ORTC_LOW_WORDS
+#define HIGH_4 ORTC_HIGH_WORDS
 #define LOW_8(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define HIGH_8(a, b) __builtin_shufflevector(a, b, 1, 3)
 
