@@ -19,11 +19,11 @@ static const struct tile {
   ffma_tiles[] = {{ORTC_CU_GEMM_FFMA_128X128, 128, 128, 1.0}, {ORTC_CU_GEMM_FFMA_64X64, 64, 64, 0.7}};
 
 /* Hopper's tiles (gemm_wgmma.cuh), and what a model of their time has in it. The numbers are a fit to the
- * times of all tiles on some 60 shapes on an H200, not what a datasheet says of the things they are named
- * after (tests/gpu/tiles.cu prints what the choice costs over the best tile: 0.5 % on average on the last 36,
- * 3 % at most but for one, 12). Close calls were made clear: what changes by a percent changes no choice. */
+ * times of all tiles on some 60 shapes on an H200, then of those that take K in parts on 248 (1 to 1024
+ * rows), not what a datasheet says of the things they are named after (tests/gpu/tiles.cu prints what the
+ * choice costs over the best tile: 1.1 % on average of these 248, 17 % at most). */
 static const struct wgmma_tile {
-    int32_t kernel, m, n, a_rows; /* a_rows: of A in a piece; 16: for so few rows */
+    int32_t kernel, m, n, a_rows; /* a_rows: of A in a piece; 16, 32: for so few rows */
     int32_t blocks, stages;       /* on a multiprocessor at once; pieces underway */
     int32_t turns;                /* storing is hidden behind the next tile */
     int32_t parts;                /* of K, at most */
@@ -38,11 +38,10 @@ static const struct wgmma_tile {
                    {ORTC_CU_GEMM_WGMMA_64X64, 64, 64, 64, 2, 6, 0, 1, 0, 0.413, 2000},
                    {ORTC_CU_GEMM_WGMMA_128X128_PARTS, 128, 128, 128, 1, 5, 0, 4, 0, 0.572, 3502},
                    {ORTC_CU_GEMM_WGMMA_64X192_PARTS, 64, 192, 64, 1, 5, 0, 8, 0, 2.02, 3595},
-                   {ORTC_CU_GEMM_WGMMA_64X128_PARTS, 64, 128, 64, 1, 7, 0, 8, 0, 2.37, 2753},
-                   {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 11, 0, 8, 1, 4.29, 126},
-                   {ORTC_CU_GEMM_WGMMA_32X128_PARTS, 64, 128, 32, 2, 5, 0, 8, 0, 1.95, 2755},
-                   {ORTC_CU_GEMM_WGMMA_16X128_PARTS, 64, 128, 16, 2, 5, 0, 8, 0, 1.83, 0},
-                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 9, 0, 8, 0, 1.86, 3472},
+                   {ORTC_CU_GEMM_WGMMA_64X128_PARTS, 64, 128, 64, 1, 7, 0, 8, 0, 3.0, 500},
+                   {ORTC_CU_GEMM_WGMMA_64X64_PARTS, 64, 64, 64, 1, 11, 0, 8, 1, 3.5, 800},
+                   {ORTC_CU_GEMM_WGMMA_32X64_PARTS, 64, 64, 32, 2, 8, 0, 8, 0, 2.3, 700},
+                   {ORTC_CU_GEMM_WGMMA_16X64_PARTS, 64, 64, 16, 2, 10, 0, 8, 0, 2.2, 700},
                    {ORTC_CU_GEMM_ONCE_64X64, 64, 64, 64, 1, 12, 0, 1, 0, 3.31, 0},
                    {ORTC_CU_GEMM_ONCE_64X128, 64, 128, 64, 1, 8, 0, 1, 0, 2.36, 560},
                    {ORTC_CU_GEMM_ONCE_64X192, 64, 192, 64, 1, 6, 0, 1, 0, 0.144, 570}};
@@ -52,8 +51,9 @@ static const struct wgmma_costs {
     /* clocks of a launch; of storing a tile, and an element of it, with an activation */
     double start, store, each, act;
     double part, part_each; /* what parts of K add to that */
+    double laid;            /* and where they are neither two nor four (exchange_parts) */
     double idle;            /* what memory loses to idle multiprocessors */
-} wgmma_costs = {4096, 942.4, 4632, 3702, 3.271, 708.4, 0.1322, 0.2, 2840, 0.383, 1.736};
+} wgmma_costs = {4096, 942.4, 4632, 3702, 3.271, 708.4, 0.1322, 0.2, 2700, 0.383, 4000, 1.736};
 
 /* The share of the multiprocessors that clusters of so many blocks have at once, measured. */
 static const double at_once[] = {1, 1, 0.97, 0.9, 0.88, 0.8, 0.73, 0.73, 0.73};
@@ -110,6 +110,7 @@ static double wgmma_clocks(const ortc_cu_gemm *g, const struct wgmma_tile *t, do
     double clocks = c->start + (double)waves * body +
                     (t->turns ? store : (double)waves * store * (waves > 1 ? together : 1));
     if (parts > 1) clocks += c->part + c->part_each * t->m * t->n;
+    if (parts > 1 && parts != 2 && parts != 4 && t->a_rows >= 64) clocks += c->laid;
     const double bytes = 2 * batch *
                          ((double)g->m * g->k * (g->m <= 64 ? 1 + columns * 0.02 : 1) + (double)g->n * g->k +
                           (double)g->m * g->n);
@@ -130,7 +131,7 @@ static double choose_wgmma(ortc_cu_gemm *g, const ortc_cu_gemm *products, int co
     g->kernel = 0;
     for (size_t i = 0; i < sizeof wgmma_tiles / sizeof *wgmma_tiles; i++) {
         const struct wgmma_tile *t = &wgmma_tiles[i];
-        if ((t->a_rows < 64 && g->m > t->a_rows) || t->together < (count > 0) ||
+        if ((t->a_rows < 64 && (g->m > t->a_rows || g->m <= t->a_rows - 16)) || t->together < (count > 0) ||
             (a_transposed && t->kernel != ORTC_CU_GEMM_WGMMA_64X64 &&
              t->kernel != ORTC_CU_GEMM_WGMMA_128X128_TURNS))
             continue;

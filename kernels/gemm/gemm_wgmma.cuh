@@ -51,12 +51,15 @@ struct Shape {
     static constexpr int ring = STAGES * stage, split = 2 * tile_m * split_pitch * 4;
     /* where sums of parts come, of which there are two or four (exchange_parts) */
     static constexpr bool exchanges = PARTS && a_rows >= 64;
-    static constexpr int exchange = exchanges ? WGS * N * 192 : 0;
+    /* likewise, of few rows (exchange_columns); there is no room for seven */
+    static constexpr bool by_columns = PARTS && a_rows < 64;
+    static constexpr int exchange = exchanges ? WGS * N * 192 : by_columns ? a_rows * N * 5 : 0;
     /* from what aligns the ring on */
     static constexpr int room = ((ring > split || !PARTS ? ring : split) + 1023) / 1024 * 1024,
                          begin = room + exchange;
     /* of the epilogue: a warp's buffers, two where they fit: 16 x 64 elements of 16 bits or 16 x 32 floats */
-    static constexpr int buffer = 2048, buffers_of_all = WGS * 4 * buffer, chunk_pitch = 32;
+    static constexpr int buffer = 2048, chunk_pitch = 32, storing = a_rows < 64 ? a_rows / 16 : WGS * 4,
+                         buffers_of_all = storing * buffer;
     static constexpr int buffers = (1024 + begin + 2 * buffers_of_all + 1280) * BLOCKS <= 233472 ? 2 : 1;
     static constexpr int shared = 1024 + begin + buffers * buffers_of_all;
     static constexpr int arrivals = TURNS ? 4 : 4 * WGS; /* warps that give a buffer back */
@@ -135,7 +138,8 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
     auto n_of = [&](const Spot &s) { return P > 1 ? all.n[s.at[0]] : (int)g.n; };
     auto bias_of = [&](const Spot &s) { return P > 1 ? all.bias[s.at[0]] : g.bias; };
 
-    const bool exchanged = S::exchanges && copied && (parts == 2 || parts == 4);
+    const bool exchanged = copied &&
+                           (S::by_columns ? parts != 7 : S::exchanges && (parts == 2 || parts == 4));
     const bool loads = threadIdx.x == S::WGS * 128; /* one thread of the last warpgroup */
     auto load_a = [&](const Spot &s, int k, int at) {
         load_piece<A_MN, S::a_rows>(ring + at * S::stage, &maps.a, full + at * 8, s.row, k * 64, g.rank,
@@ -300,6 +304,11 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
         if constexpr (S::PARTS) {
             cluster_wait(); /* the others' barriers are made */
             if (exchanged) {
+                if constexpr (S::by_columns) {
+                    exchange_columns<S, T>(g, t, own_row, s.col, part, parts, ring + S::room, parts_come,
+                                           d[0]);
+                    continue;
+                }
                 if (!S::early) begin_product();
                 const bool owned = (group * 4 + warp) / (S::WGS * 4 / parts) == part && own_row < (int)g.m;
                 if (!S::early && owned) copies.begin(t, own_row, s.col);
@@ -366,7 +375,7 @@ static int launch_wgmma(const ortc_cu_gemm *products, int count, void *queue)
     const int64_t blocks_of_all = tiles * parts, most = (int64_t)S::BLOCKS * g.processors;
     const int ahead = !g.b_constant                       ? 0
                       : blocks_of_all * 2 <= g.processors ? S::STAGES
-                      : S::a_rows < 64                    ? S::STAGES * 4 / 5
+                      : S::late                           ? S::STAGES * 4 / 5
                                                           : S::STAGES / 2;
     const dim3 blocks = parts > 1 ? dim3((unsigned)parts, (unsigned)tiles)
                                   : dim3((unsigned)(tiles < most ? tiles : most));
@@ -389,9 +398,8 @@ using Part128x128 = Shape<64,   0, 128, 2, false,  5, 1, true>;
 using Part64x192  = Shape<64,   0, 192, 1, false,  5, 1, true>;
 using Part64x128  = Shape<64,   0, 128, 1, false,  7, 1, true>;
 using Part64x64   = Shape<64,   0,  64, 1, false, 11, 1, true>;
-using Part32x128  = Shape<64,  32, 128, 1, false,  5, 2, true>;
-using Part16x128  = Shape<64,  16, 128, 1, false,  5, 2, true>;
-using Part16x64   = Shape<64,  16,  64, 1, false,  9, 2, true>;
+using Part32x64   = Shape<64,  32,  64, 1, false,  8, 2, true>;
+using Part16x64   = Shape<64,  16,  64, 1, false, 10, 2, true>;
 /* clang-format on */
 
 template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm *g, int count, void *queue)
@@ -430,8 +438,7 @@ template <typename T, bool B_MN> static int launch_wgmma(const ortc_cu_gemm *g, 
         ORTC_CASE(64X192_PARTS, Part64x192, false, 1);
         ORTC_CASE(64X128_PARTS, Part64x128, false, 1);
         ORTC_CASE(64X64_PARTS, Part64x64, false, 1);
-        ORTC_CASE(32X128_PARTS, Part32x128, false, 1);
-        ORTC_CASE(16X128_PARTS, Part16x128, false, 1);
+        ORTC_CASE(32X64_PARTS, Part32x64, false, 1);
         ORTC_CASE(16X64_PARTS, Part16x64, false, 1);
     default: return cudaErrorInvalidValue;
     }

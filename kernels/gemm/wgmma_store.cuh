@@ -400,6 +400,75 @@ __device__ __forceinline__ bool exchange_parts(const ortc_cu_gemm &g, int row, i
     return true;
 }
 
+/* The same of few rows, which not all warps have: each block finishes a share of the columns, 8 at a time,
+ * and stores it itself. */
+template <class S, typename T, int PARTS, int R>
+__device__ __forceinline__ void exchange_columns_of(const ortc_cu_gemm &g, const Tile &t, int row, int col,
+                                                    int part, uint32_t room, uint32_t come,
+                                                    const float (&d)[R])
+{
+    constexpr int eights = S::N / 8, own = (eights + PARTS - 1) / PARTS, each = own * 512;
+    static_assert(S::a_rows / 16 * (PARTS - 1) * each <= S::exchange, "room for what comes");
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, left = max(eights - part * own, 0),
+              owned = min(left, own);
+    if (threadIdx.x == 0) {
+        const int warps = S::a_rows > 16 && row + 16 < (int)g.m ? 2 : 1;
+        barrier_expect(come, warps * (PARTS - 1) * owned * 512);
+    }
+    if (warp >= S::a_rows / 16 || row >= (int)g.m) return;
+    room += warp * (PARTS - 1) * each;
+    const uint32_t mine = room + lane * 16;
+    float x[own * 4];
+    each_number<0, PARTS>([&](auto number) {
+        constexpr int to = decltype(number)::value, first = to * own;
+        if (to == part) {
+#pragma unroll
+            for (int e = 0; e < own * 4; e++) x[e] = first * 4 + e < R ? d[first * 4 + e] : 0;
+        } else {
+            const uint32_t there = address_in(mine + (part - (part > to)) * each, to),
+                           barrier = address_in(come, to);
+#pragma unroll
+            for (int j = 0; j < own && first + j < eights; j++) {
+                const int at = (first + j) * 4;
+                push(there + j * 512, d[at], d[at + 1], d[at + 2], d[at + 3], barrier);
+            }
+        }
+    });
+    barrier_wait(come, 0);
+#pragma unroll 1
+    for (int p = 0; p < PARTS - 1; p++)
+#pragma unroll
+        for (int j = 0; j < own; j++)
+            if (j < owned) {
+                const float4 more = quad_at(mine + p * each + j * 512);
+                x[j * 4] += more.x, x[j * 4 + 1] += more.y, x[j * 4 + 2] += more.z, x[j * 4 + 3] += more.w;
+            }
+    if (g.alpha != 1.0f)
+#pragma unroll
+        for (int e = 0; e < own * 4; e++) x[e] *= g.alpha;
+    if (__builtin_expect(g.act, 0)) activate<true>(g, x);
+    row += lane / 4, col += part * own * 8 + lane % 4 * 2;
+    T *const y = (T *)g.y + t.y + (int64_t)row * g.y_row + col;
+#pragma unroll
+    for (int j = 0; j < own; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++)
+            if (j < owned && col + j * 8 < (int)g.n && row + e * 8 < (int)g.m)
+                *(uint32_t *)(void *)(y + e * 8 * g.y_row + j * 8) = pair_of<T>(x[j * 4 + e * 2],
+                                                                                x[j * 4 + e * 2 + 1]);
+}
+template <class S, typename T, int R>
+__device__ __forceinline__ void exchange_columns(const ortc_cu_gemm &g, const Tile &t, int row, int col,
+                                                 int part, int parts, uint32_t room, uint32_t come,
+                                                 const float (&d)[R])
+{
+    each_number<2, 9>([&](auto number) {
+        constexpr int count = decltype(number)::value;
+        if constexpr (count != 7)
+            if (parts == count) exchange_columns_of<S, T, count>(g, t, row, col, part, room, come, d);
+    });
+}
+
 /* As each_of_band where results are whole aligned pieces of 8 of T, and C is not added: several at a time,
  * for what is asked for one after the other takes as long as a part of the product. ADDED: bias and residual
  * are in the sums. */

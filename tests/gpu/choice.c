@@ -102,9 +102,9 @@ static const struct {
     {ORTC_F16, 128, 3072, 768, K(ONCE_64X64), 1},
     {ORTC_F16, 128, 768, 3072, K(WGMMA_64X64_PARTS), 4},
     {ORTC_F16, 64, 4096, 4096, K(WGMMA_64X64_PARTS), 2},
-    {ORTC_F16, 32, 4096, 4096, K(WGMMA_32X128_PARTS), 6},
-    {ORTC_F16, 16, 4096, 4096, K(WGMMA_16X128_PARTS), 6},
-    {ORTC_F16, 1, 4096, 4096, K(WGMMA_16X128_PARTS), 6},
+    {ORTC_F16, 32, 4096, 4096, K(WGMMA_32X64_PARTS), 3},
+    {ORTC_F16, 16, 4096, 4096, K(WGMMA_16X64_PARTS), 3},
+    {ORTC_F16, 1, 4096, 4096, K(WGMMA_16X64_PARTS), 3},
     {ORTC_F16, 8, 11008, 4096, K(WGMMA_16X64_PARTS), 1},
     {ORTC_F16, 64, 11008, 4096, K(WGMMA_64X192_PARTS), 2},
     {ORTC_F16, 384, 1024, 1024, K(ONCE_64X64), 1},
@@ -182,9 +182,8 @@ static const char *wrong_of(const ortc_cu_gemm *g, int hopper)
         if (f32) return "f32 by half precision";
         if (transposed && g->kernel != K(WGMMA_64X64) && g->kernel != K(WGMMA_128X128_TURNS))
             return "a transposed A";
-        if (g->kernel == K(WGMMA_32X128_PARTS) && g->m > 32) return "more than 32 rows";
-        if ((g->kernel == K(WGMMA_16X128_PARTS) || g->kernel == K(WGMMA_16X64_PARTS)) && g->m > 16)
-            return "more than 16 rows";
+        if (g->kernel == K(WGMMA_32X64_PARTS) && g->m > 32) return "more than 32 rows";
+        if (g->kernel == K(WGMMA_16X64_PARTS) && g->m > 16) return "more than 16 rows";
     }
     if (g->parts < 1 || g->parts > 8) return "a cluster has at most 8 blocks";
     if (g->parts > 1 && (g->kernel < K(WGMMA_128X128_PARTS) || g->kernel >= K(ONCE_64X64)))

@@ -24,8 +24,8 @@
 static const char *const names[] = {"-",        "mma128x128", "mma128x64", "mma64x64", "mma64x32", "mma_any",
                                     "ffma128",  "ffma64",     "vector",    "w128x256", "w128x192", "w128x128",
                                     "t128x128", "w64x192",    "w64x128",   "w64x64",   "p128x128", "p64x192",
-                                    "p64x128",  "p64x64",     "p32x128",   "p16x128",  "p16x64",   "split128",
-                                    "split64",  "few16x64",   "o64x64",    "o64x128",  "o64x192"};
+                                    "p64x128",  "p64x64",     "p32x64",    "p16x64",   "split128", "split64",
+                                    "few16x64", "o64x64",     "o64x128",   "o64x192"};
 static_assert(sizeof names / sizeof *names == ORTC_CU_GEMM_WGMMA_END, "a name for each kernel");
 
 static int processors;
@@ -138,13 +138,13 @@ static bool is_whole(int kernel) { return kernel < ORTC_CU_GEMM_WGMMA_128X128_PA
 
 static Case random_case(int kernel)
 {
-    static const int tm[] = {0,  128, 128, 64, 64, 64, 128, 64, 8,   128, 128, 128, 128, 64, 64,
-                             64, 128, 64,  64, 64, 32, 16,  16, 128, 64,  16,  64,  64,  64};
-    static const int tn[] = {0,  128, 64,  64,  32, 64,  128, 64, 32,  256, 192, 128, 128, 192, 128,
-                             64, 128, 192, 128, 64, 128, 128, 64, 128, 128, 64,  64,  128, 192};
+    static const int tm[] = {0,  128, 128, 64, 64, 64, 128, 64, 8,   128, 128, 128, 128, 64,
+                             64, 64,  128, 64, 64, 64, 32,  16, 128, 64,  16,  64,  64,  64};
+    static const int tn[] = {0,   128, 64,  64,  32,  64, 128, 64, 32,  256, 192, 128, 128, 192,
+                             128, 64,  128, 192, 128, 64, 64,  64, 128, 128, 64,  64,  128, 192};
     const bool wgmma = kernel > ORTC_CU_GEMM_VECTOR, f32 = is_f32(kernel);
-    const bool few = kernel == ORTC_CU_GEMM_VECTOR || kernel == ORTC_CU_GEMM_WGMMA_32X128_PARTS ||
-                     kernel == ORTC_CU_GEMM_WGMMA_16X128_PARTS || kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS;
+    const bool few = kernel == ORTC_CU_GEMM_VECTOR || kernel == ORTC_CU_GEMM_WGMMA_32X64_PARTS ||
+                     kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS;
     Case c = {};
     ortc_cu_gemm &g = c.g;
     g.kernel = kernel;
@@ -501,9 +501,8 @@ static void time_shape(cudaStream_t stream, int64_t m, int64_t n, int64_t k, int
             if (!is_chosen &&
                 (kernel == ORTC_CU_GEMM_MMA_ANY || f32 != (type == ORTC_F32) ||
                  (kernel == ORTC_CU_GEMM_VECTOR && m > 8) ||
-                 (kernel == ORTC_CU_GEMM_WGMMA_32X128_PARTS && m > 32) ||
-                 ((kernel == ORTC_CU_GEMM_WGMMA_16X128_PARTS || kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS) &&
-                  m > 16) ||
+                 (kernel == ORTC_CU_GEMM_WGMMA_32X64_PARTS && m > 32) ||
+                 (kernel == ORTC_CU_GEMM_WGMMA_16X64_PARTS && m > 16) ||
                  (kernel < ORTC_CU_GEMM_VECTOR && !f32 && kernel > 1 && flops > 2e10) ||
                  (parts > 1 && (is_whole(kernel) || (k + 63) / 64 < parts * 2 || flops > 2e10))))
                 continue;
