@@ -38,8 +38,8 @@ struct Shape {
     static constexpr bool TURNS = TURNS_, PARTS = PARTS_;
     static_assert(!PARTS || !TURNS, "who takes turns has tiles of its own");
     /* Few rows: the next kernel's blocks, for which there is room, ask for weights when this one has `late`
-     * pieces of its own to ask for, and so keep memory busy while its sums meet. */
-    static constexpr int late = A_ROWS_ > 0 ? 1 : 0;
+     * pieces of its own to ask for, and so keep memory busy while its sums meet (measured). */
+    static constexpr int late = A_ROWS_ > 0 ? 3 : 0;
     /* One warpgroup has time while the first pieces come: its sums begin with what is added. */
     static constexpr bool early = WGS == 1;
     static constexpr int tile_m = TURNS ? M : M * WGS, a_rows = A_ROWS_ ? A_ROWS_ : tile_m;
