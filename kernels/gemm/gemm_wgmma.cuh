@@ -38,7 +38,8 @@ struct Shape {
     static constexpr bool TURNS = TURNS_, PARTS = PARTS_;
     static_assert(!PARTS || !TURNS, "who takes turns has tiles of its own");
     /* Few rows: the next kernel's blocks, for which there is room, ask for weights when this one has `late`
-     * pieces of its own to ask for, and so keep memory busy while its sums meet (measured). */
+     * pieces of its own to ask for, and so keep memory busy while its sums meet; one, where K is in one part
+     * and nothing meets (measured). */
     static constexpr int late = A_ROWS_ > 0 ? 3 : 0;
     /* One warpgroup has time while the first pieces come: its sums begin with what is added. */
     static constexpr bool early = WGS == 1;
@@ -181,11 +182,12 @@ __global__ void __launch_bounds__(S::threads, S::BLOCKS)
             const int begun = ahead < k_count ? ahead : k_count;
             for (int k = 0; k < begun; k++) load_a(s, k_begin + k, k);
             int at = begun % S::STAGES, parity = begun < S::STAGES, k = k_begin + begun;
-            int left = S::late ? (tiles - first_tile + step - 1) / step * k_count - begun : 0;
-            if (S::late && left < S::late) next_may_start();
+            const int late = parts > 1 ? S::late : S::late > 0;
+            int left = late ? (tiles - first_tile + step - 1) / step * k_count - begun : 0;
+            if (late && left < late) next_may_start();
             for (int tile = first_tile; tile < tiles;) {
                 for (; k < k_begin + k_count; k++) {
-                    if (S::late && left-- == S::late) next_may_start();
+                    if (late && left-- == late) next_may_start();
                     barrier_wait(empty + at * 8, parity);
                     barrier_expect(full + at * 8, S::stage);
                     load_a(s, k, at);

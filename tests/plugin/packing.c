@@ -1,6 +1,6 @@
 /* tests/plugin/packing.c: a stranger's packed forms, from op.h alone. Kept, Passing and Left add twice W to X
- * and tell whether they had the form, which is W doubled: their packings say nothing, ORTC_PACKING_PASSES, and
- * that with ORTC_PACKING_LEFT.
+ * and tell whether they had the form, which is W doubled: their packings say nothing, ORTC_PACKING_PASSES,
+ * and that with ORTC_PACKING_LEFT.
  */
 #include <stdlib.h>
 

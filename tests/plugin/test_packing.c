@@ -1,5 +1,5 @@
-/* tests/plugin/test_packing.c: when a plugin's packed forms are made: those that pass in every run, those that
- * are left in all but the first, unless the session packs at once. A plain program.
+/* tests/plugin/test_packing.c: when a plugin's packed forms are made: those that pass in every run, those
+ * that are left in all but the first, unless the session packs at once. A plain program.
  * usage: test_packing PLUGIN */
 #include <stdio.h>
 #include <stdlib.h>
