@@ -3,7 +3,8 @@
  *
  * Sums leave as 16 x 64 elements a warp: through swizzled shared memory, whence the copy engine stores them
  * while the next are made. What this cannot (odd pitches, C, f32 out of 16-bit operands) goes element by
- * element. Blocks of a cluster that have parts of K finish a share of the tile's rows each, in one order.
+ * element. Blocks of a cluster that have parts of K finish a share of the tile's rows each, in one order, or,
+ * where rows are few, of its columns, which leave from registers.
  * S is the shape of a kernel's tile (Shape in gemm_wgmma.cuh, Split in gemm_split.cu).
  */
 #ifndef ORTC_KERNELS_GEMM_WGMMA_STORE_CUH
