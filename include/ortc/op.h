@@ -539,7 +539,7 @@ ORTC_PRINTF(3, 4) static inline ortc_status ortc_call_fail(ortc_call *c, ortc_st
  * where its step begins, in memory that other steps' forms have, too. */
 #define ORTC_PACKING_PASSES 2u
 /* In such a run, where nobody has the form yet, none is made: ortc_plan_pack gives NULL, and the run makes
- * of the constant what it needs, part by part. */
+ * of the constant, at any alignment, what it needs, part by part. */
 #define ORTC_PACKING_LEFT 4u
 typedef struct ortc_packing {
     uint32_t size;

@@ -3,8 +3,17 @@
  * and that with ORTC_PACKING_LEFT.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ortc/op.h"
+
+/* W lies where the model has it, at any alignment: to be packed, and where it would have been. */
+static float element(const void *w, int64_t i)
+{
+    float x;
+    memcpy(&x, (const char *)w + i * (int64_t)sizeof x, sizeof x);
+    return x;
+}
 
 static size_t bytes(const ortc_view *w, const void *param)
 {
@@ -14,9 +23,8 @@ static size_t bytes(const ortc_view *w, const void *param)
 
 static ortc_status fill(void *to, const ortc_view *w, const void *param, ortc_call *c)
 {
-    const float *from = (const float *)w->data;
     (void)param, (void)c;
-    for (int64_t i = 0, n = ortc_view_count(w); i < n; i++) ((float *)to)[i] = 2 * from[i];
+    for (int64_t i = 0, n = ortc_view_count(w); i < n; i++) ((float *)to)[i] = 2 * element(w->data, i);
     return ORTC_OK;
 }
 
@@ -53,12 +61,11 @@ static ortc_status infer(ortc_infer *c)
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const ortc_packed *packed = ((const form *)pstate)->w;
-    const float *x = (const float *)c->in[0].data, *w = (const float *)c->in[1].data,
-                *twice = packed ? (const float *)packed->data : NULL;
+    const float *x = (const float *)c->in[0].data, *twice = packed ? (const float *)packed->data : NULL;
     float *y = (float *)c->out[0].data;
     (void)state;
     for (int64_t i = 0, n = ortc_view_count(&c->in[0]); i < n; i++)
-        y[i] = x[i] + (twice ? twice[i] : 2 * w[i]);
+        y[i] = x[i] + (twice ? twice[i] : 2 * element(c->in[1].data, i));
     *(int64_t *)c->out[1].data = twice != NULL;
     return ORTC_OK;
 }
