@@ -42,7 +42,7 @@ static buffer build(const float *w)
     return model;
 }
 
-/* Three runs of a session; only `last` may lack its form, only in the first. */
+/* Three runs of a session. Left alone lacks its form, in the first alone, unless all is packed at once. */
 static void runs(ortc_model *model, const float *w, uint32_t flags)
 {
     ortc_error e = ORTC_ERROR_INIT;
