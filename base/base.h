@@ -152,6 +152,11 @@ void ortc_unmap_file(ortc_mapping *);
 /* Tells the system that these bytes of a mapping will not be needed soon: their pages leave our resident
  * size. */
 void ortc_mapping_drop(const void *data, size_t bytes);
+/* Bytes of a mapping once more, where no page of theirs is a huge one, for what is read here and there: where
+ * the system holds a file in huge pages, each row of a table would bring two megabytes into our resident
+ * size. NULL: it cannot. */
+const void *ortc_mapping_again(const void *data, size_t bytes);
+void ortc_mapping_again_end(const void *again, size_t bytes);
 
 /* A file being written, under another name until it is whole (file_linux.c). After any failure: close. */
 typedef struct ortc_file {

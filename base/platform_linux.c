@@ -23,6 +23,9 @@
 #if __has_include(<linux/openat2.h>)
 #include <linux/openat2.h>
 #endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4 /* Linux 5.7, of files 5.13 */
+#endif
 
 /* ---- Clock, memory ------------------------------------------------------------------------------------- */
 
@@ -258,6 +261,43 @@ void ortc_mapping_drop(const void *data, size_t bytes)
     uintptr_t begin, end;
     if (whole_pages(data, bytes, (uintptr_t)sysconf(_SC_PAGESIZE), &begin, &end))
         madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+/* The whole pages around bytes. */
+static size_t around(const void *data, size_t bytes, uintptr_t *begin)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    *begin = (uintptr_t)data & ~(page - 1);
+    return (((uintptr_t)data + bytes + page - 1) & ~(page - 1)) - *begin;
+}
+
+/* A huge page of a file is mapped as one where addresses and the file's places differ by whole ones: here
+ * they differ by a half more than where the mapping is. */
+const void *ortc_mapping_again(const void *data, size_t bytes)
+{
+    const size_t most = SIZE_MAX - 4 * HUGE_PAGE;
+    uintptr_t begin;
+    const size_t length = bytes < most ? around(data, bytes, &begin) : 0, spare = HUGE_PAGE;
+    if (!length) return NULL;
+    char *room = mmap(NULL, length + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return NULL;
+    const size_t before = (begin + HUGE_PAGE / 2 - (uintptr_t)room) % HUGE_PAGE;
+    char *at = mremap((void *)begin, length, length, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP,
+                      room + before);
+    if (at == MAP_FAILED) {
+        munmap(room, length + spare);
+        return NULL;
+    }
+    if (before) munmap(room, before);
+    munmap(at + length, spare - before);
+    return at + ((uintptr_t)data - begin);
+}
+
+void ortc_mapping_again_end(const void *again, size_t bytes)
+{
+    uintptr_t begin;
+    const size_t length = around(again, bytes, &begin);
+    munmap((void *)begin, length);
 }
 
 /* ---- Modules ------------------------------------------------------------------------------------------- */

@@ -67,7 +67,7 @@ static int32_t first_version(const ortc_op *op)
 
 enum {
     OP_FLAGS = ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE | ORTC_OP_HEAVY | ORTC_OP_COMPOSED |
-               ORTC_OP_MODULE
+               ORTC_OP_MODULE | ORTC_OP_PICKS
 };
 
 ortc_status ortc_op_add(const ortc_op *op, const char *family, bool at_once, ortc_error *error)

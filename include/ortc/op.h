@@ -331,7 +331,9 @@ enum {
      * the node stays, with them as its body, for providers that have a kernel for it */
     ORTC_OP_COMPOSED = 16,
     /* its kernels come as a module of ortc's own, libortc_FAMILY.so, when the first model has one */
-    ORTC_OP_MODULE = 32
+    ORTC_OP_MODULE = 32,
+    /* of its first input it reads what others name (Gather): rows of a table in a file */
+    ORTC_OP_PICKS = 64
 };
 
 /* A schema, in its newest form, as three short strings:

@@ -134,11 +134,11 @@ static ortc_status lift_scatter(ortc_lift *l) { return ortc_lift_rename(l, "Scat
 #define PLAIN "T=num,bool,string,c64,c128"
 static const ortc_op ops[] = {
     ORTC_OP("", "Gather", 13, 1, "11 1", "data:T indices:Tind", "output:T", "axis:i=0", PLAIN " Tind=i32,i64",
-            infer_gather, NULL, 0),
+            infer_gather, NULL, ORTC_OP_PICKS),
     ORTC_OP("", "GatherElements", 13, 11, "11", "data:T indices:Tind", "output:T", "axis:i=0",
-            PLAIN " Tind=i32,i64", infer_gather_elements, NULL, 0),
+            PLAIN " Tind=i32,i64", infer_gather_elements, NULL, ORTC_OP_PICKS),
     ORTC_OP("", "GatherND", 13, 11, "12 11", "data:T indices:i64", "output:T", "batch_dims:i=0", PLAIN,
-            infer_gather_nd, NULL, 0),
+            infer_gather_nd, NULL, ORTC_OP_PICKS),
     ORTC_OP("", "ScatterElements", 18, 11, "16 13 11", "data:T indices:Tind updates:T", "output:T",
             "axis:i=0 reduction:s=none", PLAIN " Tind=i32,i64", infer_scatter_elements, NULL, 0),
     ORTC_OP("", "ScatterND", 18, 11, "16 13 11", "data:T indices:i64 updates:T", "output:T",

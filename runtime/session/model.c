@@ -122,6 +122,46 @@ static ortc_status limit_constants(ortc_model *m, ortc_error *error)
     return ORTC_OK;
 }
 
+/* ---- Tables: few rows of them are read (embeddings) ---- */
+enum { LEAST_TABLE = 4 << 20 };
+
+typedef struct table {
+    const void *data;
+    size_t bytes;
+    void (*release)(void *); /* what released the constant before */
+    void *release_arg;
+} table;
+
+static void end_table(void *arg)
+{
+    table *t = arg;
+    ortc_mapping_again_end(t->data, t->bytes);
+    if (t->release) t->release(t->release_arg);
+    free(t);
+}
+
+/* Large ones in the model's files are read where huge pages do not take them in. Nobody has seen the graph
+ * yet; where it is not to be had, they stay where they are. */
+static void map_tables(const ortc_graph *g)
+{
+    for (const ortc_node *n = g->first; n; n = n->next) {
+        if (!n->op || !(n->op->flags & ORTC_OP_PICKS)) continue;
+        ortc_constant *c = n->in[0]->constant;
+        if (!c || !c->mapped || c->bytes < LEAST_TABLE || c->release == end_table) continue;
+        table *t = malloc(sizeof *t);
+        const void *again = t ? ortc_mapping_again(c->data, c->bytes) : NULL;
+        if (!again) {
+            free(t);
+            continue;
+        }
+        *t = (table){again, c->bytes, c->release, c->release_arg};
+        c->data = again;
+        c->release = end_table;
+        c->release_arg = t;
+    }
+    for (size_t i = 0; i < g->children.count; i++) map_tables(g->children.data[i]);
+}
+
 static ortc_status fill_model(ortc_model *m, const ortc_model_options *o, ortc_error *error)
 {
     const bool look = o->flags & ORTC_MODEL_DESCRIBE;
@@ -132,6 +172,7 @@ static ortc_status fill_model(ortc_model *m, const ortc_model_options *o, ortc_e
     if (look) return ORTC_OK;
     ORTC_TRY(normalise(m, o, &stop, error));
     ORTC_TRY(limit_constants(m, error));
+    map_tables(m->graph);
     return ortc_graph_verify(m->graph, error);
 }
 

@@ -1,15 +1,16 @@
 /* tests/bench/bench_model.c: runs of one model on demand, for scripts that alternate runtimes.
  *
  * usage: bench_model MODEL PROVIDERS THREADS [in=FILE] [out=FILE] [tie=INPUT:OUTPUT:AXIS:CAPACITY...]
- *        [clock=cpu] [DIM=N...]
+ *        [clock=cpu] [precision=P] [DIM=N...]
  *
  * Loads the model, takes its inputs from `in` (their bytes, in the model's order; without it f32 uniform
  * in -1..1 by a seed, integers 1, other bytes 0), runs once, and prints "load_ms first_ms whole_ms": up to
  * the session, the first run, and from the program's begin to the first result. Then it reads lines: for
  * each number N above 0 it runs the model N times and prints the microseconds of each run; for 0 it prints
  * the KiB of its highest memory above that at its begin. It ends with its input. clock=cpu: time of the
- * processor in runs of the second kind. `out` gets the bytes of the first run's results. A tied output
- * goes on as an input, in the library's state, and is no result; its first value is from `in`.
+ * processor in runs of the second kind. precision: the session's. `out` gets the bytes of the first run's
+ * results. A tied output goes on as an input, in the library's state, and is no result; its first value is
+ * from `in`.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +151,7 @@ int main(int argc, char **argv)
                        argv[0]),
                2;
     o.providers = argv[2];
+    o.precision = first_word("precision", argc, argv);
     o.threads = (uint32_t)atoi(argv[3]);
     o.ties = o.n_ties ? ties : NULL;
     if (ortc_model_load(argv[1], NULL, &model, &e)) return failed("load");

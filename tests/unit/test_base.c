@@ -207,6 +207,34 @@ Test(base, files_are_mapped_and_dropped, .init = make_folder)
     cr_expect(ortc_map_file(folder, &m, &e) == ORTC_IO);
 }
 
+Test(base, bytes_of_a_mapping_are_mapped_again, .init = make_folder)
+{
+    enum { BYTES = 5 << 20, AT = 4099, LENGTH = (4 << 20) + 5 };
+    char path[160];
+    ortc_mapping m;
+    snprintf(path, sizeof path, "%s/large", folder);
+    FILE *f = fopen(path, "wb");
+    cr_assert_not_null(f);
+    for (int i = 0; i < BYTES; i++) putc((i * 7 + i / 4096) & 0xff, f);
+    cr_assert(fclose(f) == 0);
+    cr_assert(ortc_map_file(path, &m, NULL) == ORTC_OK && m.bytes == BYTES);
+    const char *first = (const char *)m.data + AT, *again = ortc_mapping_again(first, LENGTH);
+    if (!again) cr_skip_test("this system does not map a file's bytes again");
+    cr_expect(again != first && memcmp(again, first, LENGTH) == 0);
+    const char *third = ortc_mapping_again(again, LENGTH); /* of those, too */
+    cr_expect(third && memcmp(third, first, LENGTH) == 0);
+    ortc_mapping_drop(again, LENGTH);
+    cr_expect(memcmp(again, first, LENGTH) == 0);
+    ortc_unmap_file(&m); /* each is by itself */
+    for (int i = 0; i < LENGTH; i++)
+        cr_assert((unsigned char)again[i] == (((i + AT) * 7 + (i + AT) / 4096) & 0xff));
+    ortc_mapping_again_end(again, LENGTH);
+    if (third) ortc_mapping_again_end(third, LENGTH);
+    const char here[] = "not a mapping of a file";
+    const char *none = ortc_mapping_again(here, SIZE_MAX - 1);
+    cr_expect_null(none);
+}
+
 Test(base, files_below_a_folder_stay_below_it, .init = make_folder)
 {
     char path[160], target[160];
