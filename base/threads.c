@@ -1,12 +1,12 @@
 /* base/threads.c: the pool of threads.h.
  *
- * Callers publish loops in a small array of slots; workers look for a slot with chunks left and join it. A
- * slot's `control` word holds all of its state that threads race for:
- *     31 open · 30 the caller sleeps · 15-29 workers that joined · 0-14 workers that left
- * A worker joins by a compare-and-swap that sees the slot open, so it never reads a loop that is being
- * written; the caller closes the slot when no chunk is left and waits until as many left as had joined. A
- * worker leaves a loop only when no chunk is left, so it joins a loop once, and the count of joins numbers
- * the workers.
+ * Callers publish loops in a small array of slots, dealt in contiguous shares of chunks, one for each thread
+ * that may come. Which worker has which share follows from their numbers and the slot's, so nobody counts or
+ * races: a worker that finds a slot with a share for it says in that share that it is in, and then looks
+ * whether the slot is open; the caller closes the slot when no chunk is left, and then waits for every share
+ * until nobody is in. Both orders are sequentially consistent: a worker that saw the slot open is waited for,
+ * so it never reads a loop that is being written. What it read before it was in are hints; it reads them
+ * again.
  *
  * Parking: workers wait on the futex word `epoch`, which every publication increments. A worker announces
  * itself in `parked` before it sleeps and the publisher reads `parked` after it incremented, both
@@ -21,14 +21,15 @@
  *
  * What one thread writes while others read or write beside it has a line of cache of its own, or a pair of
  * them, which some processors fetch together: on many cores a loop costs as many passes of lines as it makes
- * threads wait for, of 50 to 200 ns each. A worker that finds its work makes two writes that others wait for
- * (it joins, it leaves), and takes chunks of its own share.
+ * threads wait for, of 50 to 300 ns each. A worker that finds its work writes to its own share alone, when it
+ * comes, takes chunks and leaves, so that workers do all that side by side; where they joined by one word,
+ * one after the other, a loop on 8 and 16 threads took 2.5 and 5 us.
  *
- * Chunks are dealt in contiguous shares, one for each thread that may come; a thread finishes its own share,
- * the same in every loop of the whole pool, and then helps with others'. So loops that follow each other
- * over the same data find it in the caches of the thread that wrote it, and threads seldom write to one
- * counter. On a virtual machine whose two cores share no cache (a line passes in 200 ns) one counter for all
- * cost a 512-cubed product 10 % of its time.
+ * A thread finishes its own share, the same in every loop of the whole pool, and then helps with others',
+ * unless each has a single chunk and nobody was asleep: what is left then is the caller's to find. So loops
+ * that follow each other over the same data find it in the caches of the thread that wrote it, and threads
+ * seldom write to one counter. On a virtual machine whose two cores share no cache (a line passes in 200 ns)
+ * one counter for all cost a 512-cubed product 10 % of its time.
  *
  * There is no lock and no thread-local state: a thread that loops inside a loop is recognised by its id, and
  * only while some loop is open. Who finds the pool being started, or all slots taken, does its loop alone.
@@ -44,51 +45,49 @@
 #include <unistd.h>
 
 #define SPIN_NS 100000
-#define OPEN (UINT32_C(1) << 31)
-#define SLEEPS (UINT32_C(1) << 30)
-#define JOINED_ONE (UINT32_C(1) << 15)
-#define JOINED(control) (((control) >> 15) & 0x7fff)
-#define LEFT(control) ((control)&0x7fff)
+enum { OPEN = 1, SLEEPS = 2 }; /* a slot's control: it is open; its caller sleeps */
 
 #define APART _Alignas(128)
 
-enum { N_LOOPS = 16, MAX_THREADS = 1024, MAX_SHARES = 128, STACK_BYTES = 512 << 10 };
+enum { N_LOOPS = 16, MAX_THREADS = 1024, STACK_BYTES = 512 << 10 };
 enum { POOL_NONE, POOL_STARTING, POOL_READY };
 
 typedef struct share {
     APART atomic_llong next; /* its first chunk not taken; from `end` on: none is left */
     int64_t end;
+    atomic_uint in; /* workers that are: its own, and for a moment who took it for theirs */
 } share;
 
 typedef struct loop {
     APART atomic_uint control;
-    APART atomic_uint open; /* shares with chunks left; 0 also once the loop is stopped */
-    atomic_uint places;     /* the budget, for those who would come in vain */
-    atomic_uint node;       /* whose workers it is for; EVERY_NODE */
+    atomic_uint n_shares,
+        first;             /* share 1 is of worker `first`, the others of those behind it, in a circle, */
+    atomic_uint node;      /* of that node; EVERY_NODE: of all */
+    APART atomic_int open; /* shares with chunks left; not above 0 also once the loop is stopped */
     /* from here on written by the owner, while no worker is in the loop */
     APART atomic_uintptr_t owner; /* 0: the slot is free */
     int64_t n, grain, n_chunks;
-    uint32_t budget, n_shares;
+    bool helped; /* workers go on with others' shares; else `open` is not counted */
     void (*body)(void *arg, int64_t begin, int64_t end, uint32_t worker);
     void *arg;
     ortc_status (*stop)(void *stop_arg);
     void *stop_arg;
     atomic_int status; /* by anybody, when it is stopped */
-    share shares[MAX_SHARES];
+    share shares[MAX_THREADS];
 } loop;
 
 typedef struct worker {
     APART atomic_uintptr_t thread; /* const once it runs */
     uint32_t node, rank;           /* const: whose gate it waits at, and which of those it is */
-    APART uint32_t number;         /* in the loop that it works on; its own thread's only */
+    APART uint32_t number, last; /* in the loop that it works on, in the one before; its own thread's only */
 } worker;
 
 /* Where workers of one node wait. */
 typedef struct gate {
     APART atomic_uint epoch;
-    atomic_uint latest; /* the slot that was published last, where to look first */
-    APART atomic_uint parked;
-    uint32_t n_workers; /* const once the state is POOL_READY */
+    atomic_uint latest;                           /* the slot that was published last, where to look first */
+    uint32_t n_workers;                           /* const once the state is POOL_READY */
+    APART atomic_ullong parked[MAX_THREADS / 64]; /* a bit for each that sleeps, by rank */
 } gate;
 
 #define EVERY_NODE UINT32_MAX
@@ -115,14 +114,15 @@ static void pause_a_little(void)
 #endif
 }
 
-static void futex_wait(atomic_uint *word, unsigned expected)
+/* Waiters are woken whose bits are among those that are called. */
+static void futex_wait(atomic_uint *word, unsigned expected, uint32_t bits)
 {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, NULL, NULL, bits);
 }
 
-static void futex_wake(atomic_uint *word, int count)
+static void futex_wake(atomic_uint *word, uint32_t bits)
 {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+    syscall(SYS_futex, word, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, bits);
 }
 
 /* ---- Working ------------------------------------------------------------------------------------------- */
@@ -131,26 +131,20 @@ static void futex_wake(atomic_uint *word, int count)
 static bool work_share(loop *l, share *s, uint32_t number)
 {
     for (;;) {
-        if (atomic_load_explicit(&l->open, memory_order_relaxed) == 0 ||
+        if (atomic_load_explicit(&l->open, memory_order_relaxed) <= 0 ||
             atomic_load_explicit(&s->next, memory_order_relaxed) >= s->end)
             return true;
         int64_t chunk = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed), begin, end;
         int expected = ORTC_OK;
 
         if (chunk >= s->end) return true;
-        if (chunk == s->end - 1) { /* the last: whoever looks for work need not look here */
-            unsigned open = atomic_load_explicit(&l->open, memory_order_relaxed);
-            while (open > 0 &&
-                   !atomic_compare_exchange_weak_explicit(&l->open, &open, open - 1, memory_order_relaxed,
-                                                          memory_order_relaxed))
-                ;
-            if (open == 0) return false;
-        }
+        if (chunk == s->end - 1 && l->helped) /* the last: whoever looks for work need not look here */
+            if (atomic_fetch_sub_explicit(&l->open, 1, memory_order_relaxed) <= 0) return false;
         if (l->stop) {
             ortc_status status = l->stop(l->stop_arg);
             if (status != ORTC_OK) {
                 atomic_compare_exchange_strong(&l->status, &expected, status);
-                atomic_store_explicit(&l->open, 0, memory_order_relaxed);
+                atomic_store_explicit(&l->open, INT_MIN / 2, memory_order_relaxed);
                 return false;
             }
         }
@@ -160,69 +154,85 @@ static bool work_share(loop *l, share *s, uint32_t number)
     }
 }
 
-/* The share `first`, then what is left of the others. */
-static void work(loop *l, uint32_t number, uint32_t first)
+/* The share `own`, then what is left of the others. */
+static void work(loop *l, uint32_t own, uint32_t n_shares)
 {
-    for (uint32_t i = 0; i < l->n_shares; i++)
-        if (!work_share(l, &l->shares[(first + i) % l->n_shares], number)) return;
+    for (uint32_t i = 0; i < n_shares; i++)
+        if (!work_share(l, &l->shares[(own + i) % n_shares], own)) return;
 }
 
-static void deal(loop *l, uint32_t n_workers)
+static void deal(loop *l, uint32_t n_shares)
 {
-    uint32_t shares = l->budget < n_workers + 1 ? l->budget : n_workers + 1;
-    shares = shares < MAX_SHARES ? shares : MAX_SHARES;
-    shares = shares < l->n_chunks ? shares : (uint32_t)l->n_chunks;
-    l->n_shares = shares;
-    for (uint32_t i = 0; i < shares; i++) { /* without a product of n_chunks, which may be large */
+    for (uint32_t i = 0; i < n_shares; i++) { /* without a product of n_chunks, which may be large */
         /* the last chunks may be less than others: who has those gets one more */
-        int64_t each = l->n_chunks / shares, less = shares - l->n_chunks % shares;
+        int64_t each = l->n_chunks / n_shares, less = n_shares - l->n_chunks % n_shares;
         atomic_store_explicit(&l->shares[i].next, each * i + (i > less ? i - less : 0), memory_order_relaxed);
         l->shares[i].end = each * (i + 1) + (i + 1 > less ? i + 1 - less : 0);
     }
-    atomic_store_explicit(&l->open, shares, memory_order_relaxed);
+    atomic_store_explicit(&l->open, (int)n_shares, memory_order_relaxed);
 }
 
-/* Works on a loop if it is open and its budget leaves a place; `own` is the share that it begins with. */
-static void join(loop *l, worker *self, uint32_t own)
+/* Which share a loop has for a worker; 0: none. A hint, unless the worker is in the loop. */
+static uint32_t share_of(const loop *l, const worker *self)
 {
-    /* what is needed soon comes at the same time as the word that is raced for */
-    __builtin_prefetch(&l->control, 1);
-    __builtin_prefetch(&l->owner);
-    __builtin_prefetch(&l->shares[own < MAX_SHARES ? own : 0], 1);
-    unsigned control = atomic_load_explicit(&l->control, memory_order_relaxed);
+    const uint32_t node = atomic_load_explicit(&l->node, memory_order_relaxed),
+                   first = atomic_load_explicit(&l->first, memory_order_relaxed),
+                   n_shares = atomic_load_explicit(&l->n_shares, memory_order_relaxed);
+    if (node != EVERY_NODE && node != self->node) return 0;
+    const uint32_t at = node == EVERY_NODE ? (uint32_t)(self - pool.workers) : self->rank,
+                   all = node == EVERY_NODE ? pool.n_workers : pool.gates[node].n_workers,
+                   share = (at >= first ? at - first : at + all - first) + 1;
+    return share < n_shares ? share : 0;
+}
 
-    do {
-        if (!(control & OPEN) || JOINED(control) == 0x7fff ||
-            JOINED(control) + 1 >= atomic_load_explicit(&l->places, memory_order_relaxed))
-            return;
-    } while (!atomic_compare_exchange_weak_explicit(&l->control, &control, control + JOINED_ONE,
-                                                    memory_order_acquire, memory_order_relaxed));
-    /* The budget is read after joining: only then is every plain field behind the acquire. */
-    self->number = JOINED(control) + 1;
-    __builtin_prefetch(l->arg);
-    if (self->number < l->budget) work(l, self->number, own < l->n_shares ? own : self->number);
-    self->number = 0;
-    control = atomic_fetch_add_explicit(&l->control, 1, memory_order_acq_rel) + 1;
-    if ((control & SLEEPS) && JOINED(control) == LEFT(control)) futex_wake(&l->control, 1);
+static void leave(loop *l, uint32_t own)
+{
+    atomic_fetch_sub(&l->shares[own].in, 1);
+    unsigned sleeps = SLEEPS; /* the word changes, so that who is about to sleep does not */
+    if (atomic_load(&l->control) == SLEEPS && atomic_compare_exchange_strong(&l->control, &sleeps, 0))
+        futex_wake(&l->control, UINT32_MAX);
+}
+
+/* Works on a loop if it is open and has a share for this worker. */
+static void join(loop *l, worker *self)
+{
+    const uint32_t own = share_of(l, self);
+    if (!own) return;
+    self->last = own;
+    atomic_fetch_add(&l->shares[own].in, 1);
+    if ((atomic_load(&l->control) & OPEN) && share_of(l, self) == own) {
+        __builtin_prefetch(l->arg);
+        self->number = own;
+        if (l->helped)
+            work(l, own, atomic_load_explicit(&l->n_shares, memory_order_relaxed));
+        else
+            work_share(l, &l->shares[own], own);
+        self->number = 0;
+    }
+    leave(l, own);
 }
 
 static void look_for_work(worker *self, unsigned first)
 {
+    /* what is needed soon comes at the same time */
+    loop *likely = &pool.loops[first];
+    __builtin_prefetch(&likely->control);
+    __builtin_prefetch(&likely->shares[self->last], 1);
+    __builtin_prefetch(&likely->open);
+    __builtin_prefetch(&likely->owner);
     for (unsigned i = 0; i < N_LOOPS; i++) {
         loop *l = &pool.loops[(first + i) % N_LOOPS];
         /* Only where chunks are left: a worker that came to nothing would just delay the caller. */
-        if (atomic_load_explicit(&l->open, memory_order_relaxed) == 0) continue;
-        const uint32_t node = atomic_load_explicit(&l->node, memory_order_relaxed);
-        if (node == EVERY_NODE)
-            join(l, self, (uint32_t)(self - pool.workers) + 1);
-        else if (node == self->node)
-            join(l, self, self->rank + 1);
+        if ((atomic_load_explicit(&l->control, memory_order_relaxed) & OPEN) &&
+            atomic_load_explicit(&l->open, memory_order_relaxed) > 0)
+            join(l, self);
     }
 }
 
 /* Until another loop is published: a while awake, then asleep. */
-static void wait_for_epoch(gate *g, unsigned seen)
+static void wait_for_epoch(gate *g, unsigned seen, uint32_t rank)
 {
+    const unsigned long long bit = 1ull << rank % 64;
     int64_t begun = 0;
 
     for (unsigned i = 0; atomic_load_explicit(&g->epoch, memory_order_acquire) == seen; i++) {
@@ -234,9 +244,9 @@ static void wait_for_epoch(gate *g, unsigned seen)
         pause_a_little();
     }
     while (atomic_load_explicit(&g->epoch, memory_order_acquire) == seen) {
-        atomic_fetch_add(&g->parked, 1);
-        futex_wait(&g->epoch, seen);
-        atomic_fetch_sub(&g->parked, 1);
+        atomic_fetch_or(&g->parked[rank / 64], bit);
+        futex_wait(&g->epoch, seen, (uint32_t)1 << rank % 32);
+        atomic_fetch_and(&g->parked[rank / 64], ~bit);
     }
 }
 
@@ -254,7 +264,7 @@ static void *worker_main(void *arg)
     for (;;) {
         unsigned epoch = atomic_load(&g->epoch);
         look_for_work(self, atomic_load_explicit(&g->latest, memory_order_relaxed));
-        wait_for_epoch(g, epoch);
+        wait_for_epoch(g, epoch, self->rank);
     }
     return NULL;
 }
@@ -307,10 +317,11 @@ static void after_fork(void)
         atomic_store(&pool.loops[i].control, 0);
         atomic_store(&pool.loops[i].open, 0);
         atomic_store(&pool.loops[i].owner, 0);
+        for (uint32_t k = 0; k <= pool.n_workers; k++) atomic_store(&pool.loops[i].shares[k].in, 0);
     }
     atomic_store(&pool.n_loops, 0);
     for (int i = 0; i < ORTC_MAX_NODES; i++) {
-        atomic_store(&pool.gates[i].parked, 0);
+        for (int k = 0; k < MAX_THREADS / 64; k++) atomic_store(&pool.gates[i].parked[k], 0);
         pool.gates[i].n_workers = 0;
     }
     pool.n_workers = 0;
@@ -343,6 +354,7 @@ static bool start_worker(worker *w, uint32_t node, const pthread_attr_t *attribu
     pthread_t thread;
     w->node = node;
     w->rank = pool.gates[node].n_workers;
+    w->last = w->rank + 1;
     if (pthread_create(&thread, attributes, worker_main, w) != 0) return false;
     pool.gates[node].n_workers++;
     pool.n_workers++;
@@ -447,36 +459,49 @@ static uint32_t choose_node(uint32_t wanted)
     return pool.gates[most].n_workers >= wanted ? most : EVERY_NODE;
 }
 
-/* Tells a node's workers, and wakes as many as may be of use and are not awake; those that other loops have
- * may come late. How many of `wanted` the node does not have. */
-static uint32_t tell(gate *g, const loop *l, uint32_t wanted, bool alone)
+/* Whether a worker of a node sleeps. */
+static bool some_sleep(const gate *g)
 {
+    for (uint32_t i = 0; i < (g->n_workers + 63) / 64; i++)
+        if (atomic_load(&g->parked[i])) return true;
+    return false;
+}
+
+/* Tells a node's workers of a loop, and wakes those that sleep of n from `first` on, in a circle. */
+static void tell(gate *g, const loop *l, uint32_t first, uint32_t n)
+{
+    uint32_t bits = 0;
     atomic_store_explicit(&g->latest, (unsigned)(l - pool.loops), memory_order_relaxed);
     atomic_fetch_add(&g->epoch, 1);
-    const uint32_t parked = atomic_load(&g->parked);
-    const uint32_t awake = alone && parked < g->n_workers ? g->n_workers - parked : 0;
-    if (parked > 0 && wanted > awake)
-        futex_wake(&g->epoch, wanted - awake > INT_MAX ? INT_MAX : (int)(wanted - awake));
-    return wanted > g->n_workers ? wanted - g->n_workers : 0;
+    if (!some_sleep(g)) return;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t rank = (first + i) % g->n_workers;
+        if (atomic_load(&g->parked[rank / 64]) >> rank % 64 & 1) bits |= (uint32_t)1 << rank % 32;
+    }
+    if (bits) futex_wake(&g->epoch, bits);
 }
 
 /* Closes the slot and waits for those who are still in their last chunks. */
-static void close_slot(loop *l)
+static void close_slot(loop *l, uint32_t n_shares)
 {
-    unsigned control = atomic_fetch_and_explicit(&l->control, ~OPEN, memory_order_acq_rel) & ~OPEN;
     int64_t begun = 0;
 
-    for (unsigned i = 0; JOINED(control) != LEFT(control); i++) {
+    for (uint32_t i = 1; i < n_shares; i++) __builtin_prefetch(&l->shares[i]);
+    atomic_store(&l->control, 0);
+    for (uint32_t i = 1, turns = 0; i < n_shares; turns++) {
+        if (!atomic_load(&l->shares[i].in)) {
+            i++;
+            continue;
+        }
         pause_a_little();
-        if (i % 64 == 63) {
+        if (turns % 64 == 63) {
             int64_t now = ortc_now_ns();
             if (!begun) begun = now;
             if (now - begun > SPIN_NS) {
-                control = atomic_fetch_or_explicit(&l->control, SLEEPS, memory_order_acq_rel) | SLEEPS;
-                if (JOINED(control) != LEFT(control)) futex_wait(&l->control, control);
+                atomic_store(&l->control, SLEEPS);
+                if (atomic_load(&l->shares[i].in)) futex_wait(&l->control, SLEEPS, UINT32_MAX);
             }
         }
-        control = atomic_load_explicit(&l->control, memory_order_acquire);
     }
     atomic_fetch_sub(&pool.n_loops, 1);
     atomic_store_explicit(&l->owner, 0, memory_order_release);
@@ -499,27 +524,32 @@ ortc_status ortc_pool_for(uint32_t budget, int64_t n, int64_t grain,
         pool.n_workers == 0 || !(l = take_slot(&alone)))
         return run_serially(n, grain, number, body, arg, stop, stop_arg);
 
+    uint32_t n_shares = budget < n_chunks ? budget : (uint32_t)n_chunks;
+    const uint32_t node = choose_node(n_shares - 1),
+                   workers = node == EVERY_NODE ? pool.n_workers : pool.gates[node].n_workers;
+    n_shares = n_shares < workers + 1 ? n_shares : workers + 1;
+    /* those of callers beside each other are others */
+    const uint32_t first = (uint32_t)(l - pool.loops) * (n_shares - 1) % workers;
     l->n = n;
     l->grain = grain;
     l->n_chunks = n_chunks;
-    l->budget = budget;
     l->body = body;
     l->arg = arg;
     l->stop = stop;
     l->stop_arg = stop_arg;
+    l->helped = n_chunks > n_shares || node == EVERY_NODE || !alone || some_sleep(&pool.gates[node]);
     atomic_store_explicit(&l->status, ORTC_OK, memory_order_relaxed);
-    atomic_store_explicit(&l->places, budget, memory_order_relaxed);
-    uint32_t wanted = budget < n_chunks ? budget - 1 : (uint32_t)(n_chunks - 1);
-    const uint32_t node = choose_node(wanted);
     atomic_store_explicit(&l->node, node, memory_order_relaxed);
-    deal(l, node == EVERY_NODE ? pool.n_workers : pool.gates[node].n_workers);
+    atomic_store_explicit(&l->first, first, memory_order_relaxed);
+    atomic_store_explicit(&l->n_shares, n_shares, memory_order_relaxed);
+    deal(l, n_shares);
     atomic_store_explicit(&l->control, OPEN, memory_order_release);
     if (node == EVERY_NODE)
         for (uint32_t i = 0; i < pool.processors.n_nodes; i++)
-            wanted = tell(&pool.gates[i], l, wanted, alone);
+            tell(&pool.gates[i], l, 0, pool.gates[i].n_workers);
     else
-        tell(&pool.gates[node], l, wanted, alone);
-    work(l, 0, 0);
-    close_slot(l);
+        tell(&pool.gates[node], l, first, n_shares - 1);
+    work(l, 0, n_shares);
+    close_slot(l, n_shares);
     return atomic_load_explicit(&l->status, memory_order_relaxed);
 }

@@ -67,12 +67,36 @@ static ortc_status stop_after(void *arg)
     return atomic_fetch_add(&n_asked, 1) >= *(int *)arg ? ORTC_CANCELLED : ORTC_OK;
 }
 
+static void visit(void *arg, int64_t begin, int64_t end, uint32_t worker)
+{
+    for (; begin < end; begin++) atomic_fetch_add(&((atomic_int *)arg)[begin], 1);
+}
+
 static void *many_loops(void *arg)
 {
     bool ok = true;
     for (int i = 0; i < 1000; i++) {
         atomic_int sum = 0;
         ok &= ortc_pool_for(3, 100, 3, add, &sum, NULL, NULL) == ORTC_OK && atomic_load(&sum) == 100;
+    }
+    return ok ? NULL : &n_wrong;
+}
+
+/* Of any size, grain and budget, now and then after a pause in which workers fall asleep. */
+static void *loops_of_all_sorts(void *arg)
+{
+    enum { LOOPS = 60000, MOST = 512 };
+    atomic_int visits[MOST];
+    uint32_t random = *(uint32_t *)arg;
+    bool ok = true;
+    for (int i = 0; i < LOOPS && ok; i++) {
+        random = random * 1664525 + 1013904223;
+        const int n = 1 + (int)((random >> 8) % (random >> 4 & 1 ? 16 : MOST));
+        for (int k = 0; k < n; k++) atomic_init(&visits[k], 0);
+        ortc_pool_for(1 + (random >> 20) % 16, n, 1 + (random >> 12) % 3, visit, visits, NULL, NULL);
+        for (int k = 0; k < n; k++) ok &= atomic_load(&visits[k]) == 1;
+        const struct timespec nap = {.tv_nsec = 150000};
+        if (random % 997 == 0) nanosleep(&nap, NULL);
     }
     return ok ? NULL : &n_wrong;
 }
@@ -109,6 +133,14 @@ int main(void)
         ok &= !result;
     }
     check(ok, "loops of many threads at once");
+    uint32_t seeds[3] = {1, 2, 3};
+    for (size_t i = 0; i < ORTC_LENGTH(seeds); i++)
+        pthread_create(&threads[i], NULL, loops_of_all_sorts, &seeds[i]);
+    for (size_t i = 0; i < ORTC_LENGTH(seeds); i++) {
+        pthread_join(threads[i], &result);
+        ok &= !result;
+    }
+    check(ok, "loops of all sorts");
 
     struct timespec nap = {.tv_nsec = 20000000};
     nanosleep(&nap, NULL);
