@@ -23,12 +23,14 @@
 #define TASKS 64         /* enough for many threads */
 #define EACH 4           /* of a thread, where their number is known */
 #define FEW 4            /* tasks that a small convolution has, */
-#define FEW_MACS 0.125e6 /* of two microseconds each: two threads gain by no less */
+#define FEW_MACS 0.125e6 /* of two microseconds each: two threads gain by no less; */
+#define OWN_MACS 0.25e6  /* more threads have one each of so many */
 #define GRAIN_MACS 0.1e6
 #define FINISHED 4   /* tiles whose sums are finished together: in L1 */
 #define FAR_WEIGHT 5 /* times a multiplication of many pixels */
 #define LAID_OUT 80  /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
 #define LAID_PART 20 /* from L3 */
+#define BEGIN 0.25
 #define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
@@ -136,16 +138,55 @@ static int64_t shared_blocks(const ortc_blocked_plan *p, int64_t others, double 
     return best;
 }
 
+/* Tasks of so many multiplications; threads: how many share them, 0 where that does not matter. */
+static int64_t tasks_wanted(double macs, uint32_t threads)
+{
+    const double large = fmin(macs / TASK_MACS, TASKS), small = fmin(macs / FEW_MACS, FEW),
+                 own = fmin(macs / OWN_MACS, threads),
+                 most = threads == 0   ? TASKS
+                        : threads == 1 ? 1
+                                       : EACH * (double)threads;
+    return (int64_t)fmax(1, fmin(most, fmax(fmax(large, small), own)));
+}
+
+/* Parts of one long row, at least so many, of whole tiles: those with which the thread that has most to do
+ * has least, blocks being dealt, too; a task costs BEGIN tiles of a pair of blocks more. */
+static int64_t row_parts(int64_t tiles, int64_t least, int64_t pairs, int64_t others, int64_t threads)
+{
+    static const int64_t dealt_by[] = {1, 2, 3, 4, 6, 8, 12, 16};
+    int64_t best = least;
+    double best_cost = INFINITY;
+    for (int64_t n = least; n <= min64(tiles, max64(least, EACH * threads)); n++) {
+        const int64_t each = ceil_div(tiles, n), parts = ceil_div(tiles, each);
+        for (size_t i = 0; i < sizeof dealt_by / sizeof *dealt_by && dealt_by[i] <= pairs; i++) {
+            const int64_t blocks = ceil_div(pairs, dealt_by[i]),
+                          tasks = others * parts * ceil_div(pairs, blocks);
+            const double cost = (double)ceil_div(tasks, threads) * ((double)(each * blocks) + BEGIN);
+            if (cost < best_cost) best = parts, best_cost = cost;
+        }
+    }
+    return best;
+}
+
 /* How much is done at a time: chunks, rows, tasks. */
 static void split(ortc_blocked_plan *p, uint32_t threads)
 {
     const int64_t wide = (int64_t)p->uk->most_blocks, group_bytes = p->taps * p->step * ORTC_BLOCK * wide * 4;
-    const int64_t rows = p->e.out[1];
+    const int64_t rows = p->e.out[1], pairs = ceil_div(p->outs, wide);
+    /* those of a single pixel take as long as weights from far away */
+    const double macs = (double)p->images * (double)p->group * (double)p->ins * (double)p->step *
+                        (double)p->outs * ORTC_BLOCK * (double)p->taps * (double)p->out_count *
+                        (p->out_count > 1 ? 1 : FAR_WEIGHT);
+    const int64_t want = tasks_wanted(macs, threads);
     int64_t segment = SEGMENT;
-    /* A long row: its part of all blocks of input is read for every block of output. */
-    if (p->taps == 1 && rows == 1 && !p->stem) {
-        const int64_t most = (int64_t)p->uk->most_pixels;
-        segment = min64(max64(STAGE_BYTES / (p->ins * p->step * 4) / most, 4), 16) * most;
+    if (rows == 1 && !p->stem) {
+        const int64_t most = (int64_t)p->uk->most_pixels, tiles = ceil_div(p->e.out[2], most);
+        /* A long row: its part of all blocks of input is read for every block of output. */
+        if (p->taps == 1) segment = min64(max64(STAGE_BYTES / (p->ins * p->step * 4) / most, 4), 16) * most;
+        if (threads > FEW)
+            segment = ceil_div(tiles, row_parts(tiles, ceil_div(p->e.out[2], segment), pairs,
+                                                p->images * p->group * p->e.out[0], min64(want, threads))) *
+                      most;
     }
     p->segments = ceil_div(p->e.out[2], segment);
     p->segment = ceil_div(p->e.out[2], p->segments);
@@ -160,18 +201,7 @@ static void split(ortc_blocked_plan *p, uint32_t threads)
 
     lay_out(p, min64(rows, MOST_ROWS));
     while (p->rows > 1 && p->all > STAGE_BYTES / 4) lay_out(p, ceil_div(p->rows, 2));
-    /* those of a single pixel take as long as weights from far away */
-    const double macs = (double)p->images * (double)p->group * (double)p->ins * (double)p->step *
-                        (double)p->outs * ORTC_BLOCK * (double)p->taps * (double)p->out_count *
-                        (p->out_count > 1 ? 1 : FAR_WEIGHT);
-    const int64_t large = macs / TASK_MACS > TASKS ? TASKS : (int64_t)(macs / TASK_MACS),
-                  small = macs / FEW_MACS > FEW ? FEW : (int64_t)(macs / FEW_MACS);
-    const int64_t most = threads == 0   ? TASKS
-                         : threads == 1 ? 1
-                                        : EACH * (int64_t)threads,
-                  want = max64(1, min64(most, max64(large, small)));
     const int64_t outer = p->images * p->group * p->e.out[0] * p->segments;
-    const int64_t pairs = ceil_div(p->outs, wide);
     /* Where weights are more than the image they are read once, by tasks of few blocks. */
     const int heavy = p->taps * p->outs * ORTC_BLOCK > p->in_count;
     p->block_tasks = heavy ? min64(pairs, ceil_div(want, outer * ceil_div(rows, p->rows))) : 1;
@@ -243,7 +273,8 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
-    split(p, p->bytes || p->pairs ? threads : 0);
+    /* up to FEW threads have enough to do of sums of f32 however many they are */
+    split(p, p->bytes || p->pairs || threads > FEW ? threads : 0);
     p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
     /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
     const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,

@@ -135,6 +135,8 @@ ortc_status ortc_conv_pack_blocked(ortc_plan *p, const ortc_conv_geometry *g, or
 #define ORTC_CHUNK_BYTES (2 << 20) /* of weights that are packed for one run */
 #endif
 
+enum { SCALED = 16384 }; /* weights for a task: some microseconds */
+
 /* ---- Choose and plan ----------------------------------------------------------------------------------- */
 
 typedef struct blocks_plan {
@@ -171,10 +173,9 @@ static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, uint3
     *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
     if (way == PAIRS_2)
         return ortc_winograd_plan_init(g, type, 2, NULL, ortc_blocked_pairs_get(), threads, &out->winograd);
-    return pixels_of(way) ? open_winograd(g, type, threads, out)
-           : way == DEPTHWISE
-               ? ortc_blocked_depthwise_plan_init(g, type, threads, &out->depthwise)
-               : ortc_blocked_plan_init(g, type, form_of(way), way >= PAIRS ? threads : 0, &out->dense);
+    return pixels_of(way)     ? open_winograd(g, type, threads, out)
+           : way == DEPTHWISE ? ortc_blocked_depthwise_plan_init(g, type, threads, &out->depthwise)
+                              : ortc_blocked_plan_init(g, type, form_of(way), threads, &out->dense);
 }
 
 static void close_way(blocks_plan *b)
@@ -339,19 +340,35 @@ void ortc_conv_blocks_release(const void *state, void *pstate)
     free(pstate);
 }
 
-/* Packed weights of points for each image, times the factors of its channels. */
-static void scale_weights(const blocks_plan *b, const float *factor, float *restrict to)
+/* Packed weights of points for each image, times the factors of its channels: by blocks of output. */
+typedef struct scaling {
+    const ortc_blocked_plan *d;
+    const float *weights, *factor;
+    float *to;
+} scaling;
+
+static void scale_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const scaling *s = arg;
+    const int64_t channels = s->d->ins * ORTC_BLOCK, block = channels * ORTC_BLOCK;
+    (void)scratch;
+    for (int64_t i = begin; i < end; i++) {
+        const float *factor = s->factor + i / s->d->outs * channels;
+        const float *restrict w = s->weights + i % s->d->outs * block;
+        float *restrict to = s->to + i * block;
+        for (int64_t c = 0; c < channels; c++, w += ORTC_BLOCK, to += ORTC_BLOCK) {
+            const float f = factor[c];
+            for (int k = 0; k < ORTC_BLOCK; k++) to[k] = w[k] * f;
+        }
+    }
+}
+
+static ortc_status scale_weights(const blocks_plan *b, const float *factor, float *to, ortc_call *call)
 {
     const ortc_blocked_plan *d = &b->dense;
-    const int64_t channels = d->ins * ORTC_BLOCK;
-    for (int64_t i = 0; i < d->images; i++, factor += channels) {
-        const float *restrict w = b->packed->data;
-        for (int64_t o = 0; o < d->outs; o++)
-            for (int64_t c = 0; c < channels; c++, w += ORTC_BLOCK, to += ORTC_BLOCK) {
-                const float f = factor[c];
-                for (int k = 0; k < ORTC_BLOCK; k++) to[k] = w[k] * f;
-            }
-    }
+    scaling s = {d, b->packed->data, factor, to};
+    return ortc_parallel(call, d->images * d->outs, SCALED / (d->ins * ORTC_BLOCK * ORTC_BLOCK) + 1,
+                         scale_blocks, &s);
 }
 
 ortc_status ortc_conv_blocks_run(const ortc_conv_state *s, const void *pstate, ortc_call *call,
@@ -376,7 +393,7 @@ ortc_status ortc_conv_blocks_run(const ortc_conv_state *s, const void *pstate, o
     if (pixels_of(b->way))
         return ortc_winograd_run(&b->winograd, &args, at->in[1].data, bias + padded, &threads);
     if (at->factor) {
-        scale_weights(b, at->factor->data, bias + padded);
+        ORTC_TRY(scale_weights(b, at->factor->data, bias + padded, call));
         args.w = bias + padded;
     }
     if (b->way != DEPTHWISE) return ortc_blocked_run(&b->dense, &args, &threads);
