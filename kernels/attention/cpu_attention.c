@@ -23,7 +23,6 @@
  * integers.
  */
 #include <math.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +46,7 @@ enum {
     BLOCK_BYTES = 512 * 1024, /* of a block's keys and values, and of a task's queries and results */
 };
 #define TASK_FLOPS_MAX 100e6 /* about a millisecond */
+#define LOOP_COST 100e3      /* scores times their sizes for a thread: some microseconds */
 
 /* ---- Tasks --------------------------------------------------------------------------------------------- */
 
@@ -400,7 +400,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     j.y = view_heads(&c->out[0], p->n_heads, &ignored, &ignored);
     const double cost = (double)(p->size + p->value_size + 30) * (double)(p->total / p->splits + 1) *
                         (double)p->most_rows;
-    ORTC_TRY(ortc_parallel(c, heads_of_keys * p->blocks * p->splits, max64(1, (int64_t)(500e3 / cost)),
+    ORTC_TRY(ortc_parallel(c, heads_of_keys * p->blocks * p->splits, max64(1, (int64_t)(LOOP_COST / cost)),
                            attend_chunk, &j));
     if (p->splits == 1) return ORTC_OK;
     return ortc_parallel(c, heads_of_keys * p->rows, ortc_rows_grain(p->value_size * p->splits), join_chunk,

@@ -14,6 +14,7 @@
 #include "product.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/common/cpu_features.h"
@@ -43,6 +44,10 @@
 #define OWN_BLOCKS 4               /* then: of rows at least where tasks share none, else columns are dealt */
 #define FEW_THREADS 2              /* that each make pieces of all of A (four lost a fourteenth of SVTR), */
 #define EVEN_PANELS 8              /* where as many panels, or so many, are each one's */
+#define MANY_THREADS 4
+#define ROUNDS 4 /* of tasks, after which the last one is not felt */
+#define BEGIN 0.25
+#define LEAST_FLOPS 0.25e6
 #define SERIAL_FLOPS 0.25e6
 #define BATCH_INSIDE_FLOPS 16.0e6 /* smaller matrices of a batch are not split over threads */
 
@@ -101,6 +106,26 @@ static int packs_alone(const ortc_product_plan *p)
            p->threads > 1 && p->threads <= FEW_THREADS && !keeps_sums(p);
 }
 
+/* Where threads are many and tasks few, the last round of these is felt: fewer blocks and panels a task, where
+ * the thread that has most to do has a twentieth less so. A task costs BEGIN of a block over a panel more. */
+static void deal_evenly(ortc_product_plan *p, double flops)
+{
+    const int64_t blocks = p->task_blocks, panels = p->task_panels;
+    const double each = flops / ((double)p->blocks * (double)p->panels);
+    double best = INFINITY;
+    if (p->threads <= MANY_THREADS || p->m == 1 || p->batch != 1 || keeps_sums(p) ||
+        p->tasks_m * p->tasks_n >= ROUNDS * (int64_t)p->threads)
+        return;
+    for (int64_t m = blocks; m >= (p->line->begin ? blocks : 1); m--)
+        for (int64_t n = panels; n >= 1; n--) {
+            const int64_t rounds = ceil_div(ceil_div(p->blocks, m) * ceil_div(p->panels, n), p->threads);
+            const double cost = (double)rounds * ((double)(m * n) + BEGIN);
+            if (cost >= 0.95 * best || each * (double)(m * n) < LEAST_FLOPS) continue;
+            best = cost, p->task_blocks = m, p->task_panels = n;
+        }
+    p->tasks_m = ceil_div(p->blocks, p->task_blocks), p->tasks_n = ceil_div(p->panels, p->task_panels);
+}
+
 /* The grid: how many row blocks and panels make a task. */
 static void split(ortc_product_plan *p, double flops, double bytes)
 {
@@ -138,6 +163,7 @@ static void split(ortc_product_plan *p, double flops, double bytes)
         p->tasks_n = p->threads;
     p->task_panels = ceil_div(p->panels, p->tasks_n ? p->tasks_n : 1);
     p->tasks_n = p->task_panels ? ceil_div(p->panels, p->task_panels) : 0;
+    if (p->tasks_m * p->tasks_n > 1) deal_evenly(p, flops);
 }
 
 /* One row over several panels at once. */
