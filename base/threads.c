@@ -181,8 +181,8 @@ static uint32_t share_of(const loop *l, const worker *self)
     if (node != EVERY_NODE && node != self->node) return 0;
     const uint32_t at = node == EVERY_NODE ? (uint32_t)(self - pool.workers) : self->rank,
                    all = node == EVERY_NODE ? pool.n_workers : pool.gates[node].n_workers,
-                   share = (at >= first ? at - first : at + all - first) + 1;
-    return share < n_shares ? share : 0;
+                   own = (at >= first ? at - first : at + all - first) + 1;
+    return own < n_shares ? own : 0;
 }
 
 static void leave(loop *l, uint32_t own)
