@@ -11,6 +11,7 @@
 #define ROWS 8                         /* fewer in a band only where they do not fit */
 #define TASK_CLOCKS 20e3
 #define GRAIN_CLOCKS 8e3
+#define GRAIN_OF_MANY 3e3 /* more than FEW_THREADS */
 #define LONG_TASK 4e6
 #define MANY_WEIGHTS 1.5 /* times what a task lays out */
 #define MANY_TASKS 8     /* that share them, where threads are not known */
@@ -94,6 +95,20 @@ static int64_t tasks_of(const ortc_tiled_plan *p)
     return (plain ? p->group : p->bands) * p->block_parts * p->unit_parts;
 }
 
+/* Where threads are more than bands, and wait less so, several lay out the same band, each for filters of its
+ * own. To cut an element takes about a clock, and band / 6 are as many of three pieces. */
+static void share_bands(ortc_tiled_plan *p, int64_t pairs, int64_t threads)
+{
+    const double laid = (double)p->band / 6, pair = product_clocks(p) / ((double)p->bands * (double)pairs);
+    double best = INFINITY;
+    for (int64_t n = 1; n <= min64(pairs, 2 * ceil_div(threads, p->bands)); n++) {
+        const int64_t each = ceil_div(pairs, n), parts = ceil_div(pairs, each);
+        const double cost = (double)ceil_div(p->bands * parts, threads) * (laid + (double)each * pair);
+        if (cost >= 0.95 * best) continue;
+        best = cost, p->blocks = each * ORTC_TILE_BLOCKS, p->block_parts = parts;
+    }
+}
+
 static void split(ortc_tiled_plan *p, uint32_t threads)
 {
     const int64_t rows = p->e.out[1], columns = p->e.out[2], pairs = ceil_div(p->outs, ORTC_TILE_BLOCKS);
@@ -159,9 +174,12 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
         p->blocks = ceil_div(pairs, by_blocks) * ORTC_TILE_BLOCKS;
         p->block_parts = ceil_div(p->outs, p->blocks);
         p->unit_parts = min64(p->units, ceil_div(parts, p->block_parts));
+    } else if (threads > FEW_THREADS && p->bands < threads) {
+        share_bands(p, pairs, threads);
     }
-    const double task = product_clocks(p) * with_ends(p->kind) / (double)tasks_of(p);
-    p->grain = task >= GRAIN_CLOCKS ? 1 : (int64_t)(GRAIN_CLOCKS / (task + 1)) + 1;
+    const double task = product_clocks(p) * with_ends(p->kind) / (double)tasks_of(p),
+                 grain = threads > FEW_THREADS ? GRAIN_OF_MANY : GRAIN_CLOCKS;
+    p->grain = task >= grain ? 1 : (int64_t)(grain / (task + 1)) + 1;
 }
 
 static void find_taps(ortc_tiled_plan *p)

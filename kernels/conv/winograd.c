@@ -138,6 +138,8 @@ static void make_batches_in_pieces(ortc_winograd_plan *p, uint32_t threads)
     }
     while (p->together && p->wide > PAIR && ceil_div(units, each) * ceil_div(p->outs, p->wide) < 2 * want)
         p->wide -= PAIR;
+    if (p->together && want > FEW_THREADS) /* the second time weights are read they are in L3 */
+        while (each > 1 && ceil_div(units, each) * ceil_div(p->outs, p->wide) < want) each--;
     while (!p->together && each > 1 && (double)each * bytes > SCRATCH_BYTES) each--;
     p->batches = ceil_div(units, each);
     p->batch = ceil_div(units, p->batches) * ORTC_TILE_HALF;
