@@ -106,8 +106,9 @@ static int packs_alone(const ortc_product_plan *p)
            p->threads > 1 && p->threads <= FEW_THREADS && !keeps_sums(p);
 }
 
-/* Where threads are many and tasks few, the last round of these is felt: fewer blocks and panels a task, where
- * the thread that has most to do has a twentieth less so. A task costs BEGIN of a block over a panel more. */
+/* Where threads are many and tasks few, the last round of these is felt: fewer blocks and panels a task,
+ * where the thread that has most to do has a twentieth less so. A task costs BEGIN of a block over a panel
+ * more. */
 static void deal_evenly(ortc_product_plan *p, double flops)
 {
     const int64_t blocks = p->task_blocks, panels = p->task_panels;
