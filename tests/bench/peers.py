@@ -86,6 +86,7 @@ def alternate(commands: dict[str, list[str]], rounds: int, seconds: float, start
     counts = dict.fromkeys(runners, 1)
     for turn in range(rounds + 1):
         for name, runner in runners.items():
+            time.sleep(0.1)  # until the threads of the one before are asleep
             got = runner.ask(counts[name])
             second.setdefault(name, got[0] / 1e3)
             counts[name] = max(1, min(20000, int(seconds * 1e6 / statistics.median(got))))
