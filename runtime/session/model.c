@@ -145,7 +145,7 @@ static void end_table(void *arg)
 static void map_tables(const ortc_graph *g)
 {
     for (const ortc_node *n = g->first; n; n = n->next) {
-        if (!n->op || !(n->op->flags & ORTC_OP_PICKS)) continue;
+        if (!n->op || !(n->op->flags & ORTC_OP_PICKS) || !n->n_in || !n->in[0]) continue;
         ortc_constant *c = n->in[0]->constant;
         if (!c || !c->mapped || c->bytes < LEAST_TABLE || c->release == end_table) continue;
         table *t = malloc(sizeof *t);
