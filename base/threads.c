@@ -60,8 +60,8 @@ typedef struct share {
 
 typedef struct loop {
     APART atomic_uint control;
-    atomic_uint n_shares,
-        first;             /* share 1 is of worker `first`, the others of those behind it, in a circle, */
+    atomic_uint n_shares;
+    atomic_uint first;     /* worker, whose share 1 is; the others are of those behind it, in a circle, */
     atomic_uint node;      /* of that node; EVERY_NODE: of all */
     APART atomic_int open; /* shares with chunks left; not above 0 also once the loop is stopped */
     /* from here on written by the owner, while no worker is in the loop */

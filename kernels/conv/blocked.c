@@ -222,6 +222,27 @@ static void split(ortc_blocked_plan *p, uint32_t threads)
     p->grain = task >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / (task + 1)) + 1;
 }
 
+/* Where things lie in a task's scratch. 0: it is too large. */
+static int find_scratch(ortc_blocked_plan *p)
+{
+    p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
+    /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
+    const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,
+                 sums = (double)p->segment * ORTC_BLOCK *
+                        (p->chunks > 1 ? (double)p->rows * (double)p->blocks
+                         : p->flat     ? 2.0 * (double)p->rows
+                                       : 2);
+    const double line = p->stem ? (double)p->pitch * (double)p->e.stride[2] : 0;
+    const double places = p->bytes && p->bytes->splits
+                              ? (double)(ORTC_BLOCKED_PARTS * p->chunk * p->taps * p->step)
+                              : 0;
+    if ((staged + sums + line + 2 * places) * 4 > SCRATCH_LIMIT) return 0;
+    p->sums = (int64_t)staged, p->line = (int64_t)(staged + sums);
+    p->places = ((int64_t)(staged + sums + line) + 1) / 2 * 2;
+    p->scratch = (size_t)p->places * sizeof(float) + (size_t)places * sizeof(int64_t);
+    return 1;
+}
+
 static void find_taps(ortc_blocked_plan *p)
 {
     for (int64_t t = 0; t < p->taps; t++) {
@@ -273,23 +294,13 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
-    /* up to FEW threads have enough to do of sums of f32 however many they are */
+    /* up to FEW threads have enough to do of sums of f32 however many they are; tasks of many may be larger
+     * than fits */
     split(p, p->bytes || p->pairs || threads > FEW ? threads : 0);
-    p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
-    /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
-    const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,
-                 sums = (double)p->segment * ORTC_BLOCK *
-                        (p->chunks > 1 ? (double)p->rows * (double)p->blocks
-                         : p->flat     ? 2.0 * (double)p->rows
-                                       : 2);
-    const double line = p->stem ? (double)p->pitch * (double)p->e.stride[2] : 0;
-    const double places = p->bytes && p->bytes->splits
-                              ? (double)(ORTC_BLOCKED_PARTS * p->chunk * p->taps * p->step)
-                              : 0;
-    if ((staged + sums + line + 2 * places) * 4 > SCRATCH_LIMIT) return 0;
-    p->sums = (int64_t)staged, p->line = (int64_t)(staged + sums);
-    p->places = ((int64_t)(staged + sums + line) + 1) / 2 * 2;
-    p->scratch = (size_t)p->places * sizeof(float) + (size_t)places * sizeof(int64_t);
+    if (!find_scratch(p)) {
+        split(p, 0);
+        if (!find_scratch(p)) return 0;
+    }
     p->offset = malloc((size_t)p->taps * sizeof *p->offset);
     if (!p->offset) return 0;
     find_taps(p);

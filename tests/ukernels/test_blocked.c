@@ -421,8 +421,47 @@ static int held_is_bounded(void)
     return bad;
 }
 
+/* What is planned for one thread, by which a kernel is chosen, is for any number: of 3x3 with many filters,
+ * whose sums are large. */
+static int planned_for_all(void)
+{
+    static const struct {
+        int64_t filters, channels, rows, columns, images;
+    } large[] = {{4096, 64, 28, 224, 8},
+                 {4096, 64, 224, 224, 1},
+                 {8192, 64, 4, 224, 32},
+                 {8192, 256, 28, 128, 8}};
+    int bad = 0;
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        const int64_t h = large[i].rows, w = large[i].columns;
+        const ortc_conv_geometry g = {.spatial = 2,
+                                      .in = {h, w},
+                                      .out = {h, w},
+                                      .kernel = {3, 3},
+                                      .stride = {1, 1},
+                                      .dilation = {1, 1},
+                                      .pad = {1, 1},
+                                      .images = large[i].images,
+                                      .group = 1,
+                                      .channels = large[i].channels,
+                                      .filters = large[i].filters,
+                                      .in_count = h * w,
+                                      .out_count = h * w,
+                                      .kernel_count = 9};
+        for (uint32_t threads = 1; threads <= 64; threads++) {
+            ortc_blocked_plan p;
+            const int can = ortc_blocked_plan_init(&g, ORTC_F32, 0, threads, &p);
+            bad += !can;
+            if (can) ortc_blocked_plan_deinit(&p);
+        }
+    }
+    return bad;
+}
+
 void test_blocked(tally *t, uint32_t isa_bits)
 {
+    static const char *const planned = "convolution in blocks, planned for all";
+    if (tally_begins(t, planned, 1)) tally_result(t, planned, planned_for_all());
     static const char *const held = "convolution in blocks, rows held";
     if (tally_begins(t, held, 1)) tally_result(t, held, held_is_bounded());
 #define LINE(isa, needs, unused) {#isa, needs},
