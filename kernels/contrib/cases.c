@@ -195,6 +195,16 @@ const ortc_case ortc_cases_contrib[] = {
      "K=528 N=70 bits=4 block_size=16 accuracy_level=4", F3, .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "T[16,304]={" BYTES "} u8[9,3,64]! T[27]={" STEPS "} T[27]={8,7,3.5,..}",
      "K=304 N=9 bits=4 block_size=128 accuracy_level=4", F3, .needs = BOTH, .tolerance = 4},
+    /* many rows, by tiles of bf16 where there is a unit for them: several chunks of K, one that ends within a
+     * group, panels of one half */
+    {M "MatMulNBits@1", "T[33,528]={" BYTES "} u8[70,33,8]! T[2310]={" STEPS "} u8[1190]! - T[70]",
+     "K=528 N=70 bits=4 block_size=16 accuracy_level=4", F3, .needs = BOTH, .tolerance = 4},
+    {M "MatMulNBits@1", "T[2,20,3333]={" BYTES "} u8[17,27,64]! T[459]={" STEPS "} T[459]={8,7,3.5,..}",
+     "K=3333 N=17 bits=4 block_size=128 accuracy_level=4", F3, .needs = BOTH, .tolerance = 4},
+    {M "MatMulNBits@1", "T[40,1601]={" BYTES "} u8[33,51,32]! T[1683]={" STEPS "} - - T[33]",
+     "K=1601 N=33 bits=8 block_size=32 accuracy_level=4", F3, .needs = BOTH, .tolerance = 4},
+    {M "MatMulNBits@1", "T[64,96]={" BYTES "} u8[32,3,16]! T[96]={" STEPS "}",
+     "K=96 N=32 bits=4 block_size=32 accuracy_level=4", F3, .needs = BOTH, .tolerance = 4},
     {M "MatMulNBits@1", "T[1,16]={0} u8[9,1,8]! T[9]", "K=16 N=9 bits=4 block_size=16 accuracy_level=4", F3},
     {M "MatMulNBits@1", "f32[1,16]={nan} u8[9,1,8]! f32[9]",
      "K=16 N=9 bits=4 block_size=16 accuracy_level=4"},

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/cpu_device.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/nbits.h"
@@ -29,6 +30,7 @@ ORTC_VEC_TABLE(ortc_nbits_vec)
 enum {
     MOST_ROUNDED = 32768,   /* elements of a block, whose products of bytes 32 bits hold */
     MOST_ROWS_OF_BYTES = 2, /* a product of many rows is quicker then */
+    ROWS_OF_PAIRS = 17,     /* of which bf16's tiles are quicker than bytes */
     TASK_BYTES = 32 * 1024, /* of weights, times the rows of x by four: some microseconds */
     TILE = 16,              /* rows of weights that a part of x is multiplied with, */
     AHEAD = 2,              /* ordered from memory so many before they are read */
@@ -207,41 +209,64 @@ void ortc_nbits_zeros(const nbits_job *j, int64_t n0, int64_t nc, int64_t first,
         }
 }
 
-/* ortc_product_args.pack: words of the columns are turned, then each is eight or four rows of the panel. */
+/* Some of K of the columns of a panel: words, and what their blocks have. */
+enum { STEP = 512, WIDTH = 32 };
+typedef struct turned {
+    uint32_t words[STEP / 4 * WIDTH];
+    float scale[STEP / 16 * WIDTH], less[STEP / 16 * WIDTH], some[STEP / 16 * WIDTH];
+} turned;
+
+/* k..k+count of columns n0.. of B, rows of the file, become columns of `to`, dw side by side. */
+static void turn(const nbits_job *j, int64_t n0, int64_t nc, int64_t k, int64_t count, size_t dw, turned *to)
+{
+    const nbits_plan *p = j->p;
+    const int64_t block = j->s->block, each = 32 / j->s->bits, b0 = k / block,
+                  blocks = (k + count - 1) / block - b0 + 1;
+    ortc_uk_pack_f32 *const transpose = p->product->line->moves->transpose; /* moves bits */
+    const bool plain = j->in[SCALES].dtype == ORTC_F32;
+    transpose((size_t)nc, (size_t)((count + each - 1) / each),
+              (const float *)(const void *)((const char *)j->in[B].data + n0 * p->row_bytes + k / each * 4),
+              (size_t)p->row_bytes / 4, (float *)(void *)to->words, dw);
+    for (int64_t c = 0; !plain && c < nc; c++)
+        ortc_nbits_scales(j, n0 + c, b0, blocks, to->some + c * blocks);
+    transpose((size_t)nc, (size_t)blocks, plain ? ortc_nbits_scales(j, n0, b0, blocks, NULL) : to->some,
+              (size_t)(plain ? p->blocks : blocks), to->scale, dw);
+    if (j->s->zeros || !p->pairs) ortc_nbits_zeros(j, n0, nc, b0, blocks, to->less, (int64_t)dw);
+}
+
+/* ortc_product_args.pack: words of the columns are turned, then each is eight or four rows of the panel; of
+ * f32, or of half as many with pairs of bf16. */
 static void unpack_panel(const void *arg, int64_t index, int64_t k0, int64_t kc, int64_t n0, int64_t nc,
                          void *dst, size_t dw)
 {
-    enum { STEP = 128, WORDS = STEP / 4, BLOCKS = STEP / 16, WIDTH = ORTC_FORM_WIDTH };
     const nbits_job *j = arg;
     const nbits_plan *p = j->p;
-    const int64_t bits = j->s->bits, block = j->s->block, each = 32 / bits;
-    ortc_uk_pack_f32 *const transpose = p->product->line->moves->transpose; /* moves bits */
-    uint32_t words[WORDS * WIDTH];
-    float scale[BLOCKS * WIDTH], less[BLOCKS * WIDTH], some[BLOCKS * WIDTH];
+    const int64_t bits = j->s->bits, block = j->s->block, end = k0 + kc;
+    turned t;
     (void)index;
     assert(dw <= WIDTH && k0 % 64 == 0);
-    for (int64_t k = k0, count; k < k0 + kc; k += count) {
-        const int64_t b0 = k / block;
-        count = k0 + kc - k < STEP ? k0 + kc - k : STEP;
-        const int64_t blocks = (k + count - 1) / block - b0 + 1;
-        const uint8_t *w = (const uint8_t *)j->in[B].data + n0 * p->row_bytes + k * bits / 8;
-        transpose((size_t)nc, (size_t)((count + each - 1) / each), (const float *)(const void *)w,
-                  (size_t)p->row_bytes / 4, (float *)(void *)words, dw);
-        memset(scale, 0, (size_t)blocks * dw * sizeof(float));
-        for (int64_t c = 0; c < nc; c++) {
-            const float *from = ortc_nbits_scales(j, n0 + c, b0, blocks, some);
-            for (int64_t b = 0; b < blocks; b++) scale[b * (int64_t)dw + c] = from[b];
-        }
-        ortc_nbits_zeros(j, n0, nc, b0, blocks, less, (int64_t)dw);
+    for (int64_t k = k0, count; k < end; k += count) {
+        count = end - k < STEP ? end - k : STEP;
+        turn(j, n0, nc, k, count, dw, &t);
         for (int64_t at = k, n; at < k + count; at += n) {
             const int64_t b = at / block, stop = (b + 1) * block < k + count ? (b + 1) * block : k + count;
+            const uint32_t *words = t.words + (at - k) * bits / 32 * (int64_t)dw;
+            const float *scale = t.scale + (b - k / block) * (int64_t)dw,
+                        *less = t.less + (b - k / block) * (int64_t)dw;
+            float *to = (float *)dst + (at - k0) / (p->pairs ? 2 : 1) * (int64_t)dw;
             n = stop - at;
-            (bits == 4 ? p->body->words4
-                       : p->body->words8)((size_t)n, dw, words + (at - k) / each * (int64_t)dw, dw,
-                                          scale + (b - b0) * (int64_t)dw, less + (b - b0) * (int64_t)dw,
-                                          (float *)dst + (at - k0) * (int64_t)dw, dw);
+            if (p->pairs)
+                p->pairs((size_t)n, dw, (int)bits, words, dw, scale, j->s->zeros ? less : NULL,
+                         (uint16_t *)(void *)to, dw);
+            else
+                (bits == 4 ? p->body->words4 : p->body->words8)((size_t)n, dw, words, dw, scale, less, to,
+                                                                dw);
         }
     }
+    if (!p->pairs) return;
+    const int64_t group = p->product->line->b.group, have = (kc + 1) / 2,
+                  whole = (kc + group - 1) / group * group / 2;
+    memset((float *)dst + have * (int64_t)dw, 0, (size_t)(whole - have) * dw * sizeof(float));
 }
 
 static ortc_status run_many(nbits_job *j, const ortc_product_plan *product, ortc_call *c)
@@ -365,15 +390,34 @@ static void plan_few(nbits_plan *p, size_t *workspace, size_t *scratch)
     p->at_bytes = ortc_nbits_room(scratch, p->width, 1);
 }
 
-/* false: a size does not fit */
-static bool plan_many(const nbits_state *s, nbits_plan *p, ortc_dtype t, uint32_t threads, size_t *workspace,
-                      size_t *scratch)
+/* Where rows may be rounded to bytes or bf16, tiles of bf16 multiply many of them: the line; NULL: not so.
+ * Bytes lose more of A than bf16 does of both operands, and a tile's sums of them would have to be scaled
+ * block by block. */
+static const ortc_product_line *pairs_line(const nbits_state *s, int64_t m, ortc_dtype t, int rounds)
 {
-    const ortc_product_types types = {t, ORTC_F32, t};
+#ifdef ORTC_TILES_avx512bf16
+    const ortc_product_line *line = ortc_product_select(ORTC_BF16, ORTC_BF16);
+    if (line && m >= ROWS_OF_PAIRS &&
+        (s->rounds ? line->begin != NULL : t == ORTC_BF16 || (t == ORTC_F32 && rounds)))
+        return line;
+#endif
+    (void)s, (void)m, (void)t, (void)rounds;
+    return NULL;
+}
+
+/* false: a size does not fit */
+static bool plan_many(const nbits_state *s, nbits_plan *p, ortc_dtype t, const ortc_product_line *pairs,
+                      uint32_t threads, size_t *workspace, size_t *scratch)
+{
+    const ortc_product_types types = {t, pairs ? ORTC_BF16 : ORTC_F32, t};
+    const uint32_t flags = ORTC_PRODUCT_CUSTOM_B | (pairs ? ORTC_PRODUCT_GROUPED_B : 0);
+#ifdef ORTC_TILES_avx512bf16
+    if (pairs) p->pairs = ortc_nbits_pairs_avx512bf16;
+#endif
     for (uint32_t i = 0; i < s->count; i++) {
-        if (ortc_product_plan_init(&p->product[i],
-                                   ortc_gemm_quicker(t, ORTC_F32, p->m, s->of[i].n, s->k, 1, 1), &types, p->m,
-                                   s->of[i].n, s->k, 1, ORTC_PRODUCT_CUSTOM_B, threads))
+        const ortc_product_line *line = pairs ? pairs
+                                              : ortc_gemm_quicker(t, ORTC_F32, p->m, s->of[i].n, s->k, 1, 1);
+        if (ortc_product_plan_init(&p->product[i], line, &types, p->m, s->of[i].n, s->k, 1, flags, threads))
             return false;
         *workspace = p->product[i].workspace > *workspace ? p->product[i].workspace : *workspace;
         *scratch = p->product[i].scratch > *scratch ? p->product[i].scratch : *scratch;
@@ -396,7 +440,9 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->width = p->blocks * s->block;
     p->row_bytes = p->width / 8 * s->bits;
     p->zero_bytes = (p->blocks * s->bits + 7) / 8;
-    p->few = p->m <= (s->bits == 4 ? ORTC_NBITS_ROWS : MOST_ROWS_OF_BYTES);
+    const ortc_product_line *pairs = pairs_line(s, p->m, a->dtype, ortc_rounds_to_bf16(c->api->device(c)));
+    p->rounds = s->rounds && !pairs;
+    p->few = !pairs && p->m <= (s->bits == 4 ? ORTC_NBITS_ROWS : MOST_ROWS_OF_BYTES);
     const int64_t group = (int64_t)p->body->group;
     p->ldx = (p->width + group - 1) / group * group;
     const int64_t whole = s->block > group ? s->block : group; /* both are powers of two */
@@ -406,11 +452,11 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->grain = p->grain > 1 ? p->grain : 1;
     if (p->few) /* less than the weights, which are in memory */
         plan_few(p, &workspace, &scratch);
-    else if (!plan_many(s, p, a->dtype, c->threads, &workspace, &scratch)) {
+    else if (!plan_many(s, p, a->dtype, pairs, c->threads, &workspace, &scratch)) {
         free(p);
         return ortc_plan_fail(c, ORTC_LIMIT, "the product's operands do not fit in memory");
     }
-    if (s->rounds) ortc_nbits_plan_rounded(s, p, &workspace, &scratch);
+    if (p->rounds) ortc_nbits_plan_rounded(s, p, &workspace, &scratch);
     for (uint32_t i = 0; i < s->count; i++) {
         columns += s->of[i].n;
         p->at_bias[i] = ortc_nbits_room(&workspace, s->of[i].port[BIAS] < 0 ? 0 : s->of[i].n, 4) / 4;
@@ -457,7 +503,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const nbits_plan *p = pstate;
     ortc_status status = ORTC_OK;
     if (p->m == 0) return ORTC_OK;
-    if (s->rounds) {
+    if (p->rounds) {
         nbits_job jobs[MOST];
         bool finite;
         for (uint32_t i = 0; i < s->count; i++) jobs[i] = job_of(s, p, i, c);

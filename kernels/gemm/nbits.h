@@ -1,5 +1,6 @@
 /* kernels/gemm/nbits.h: rows of weights of 4 or 8 bits in blocks with a scale each, times few rows of f32: a
- * body for every instruction set (nbits_vec.c). Memory of any alignment.
+ * body for every instruction set (nbits_vec.c), and such weights as panels of f32 or bf16. Memory of any
+ * alignment.
  *
  * Bytes are those of MatMulNBits (com.microsoft): a row holds whole blocks, of 16 elements or a larger power
  * of two; of 4 bits the lower half of a byte comes first. k counts with what fills up the last block, under
@@ -72,6 +73,13 @@ typedef struct ortc_nbits_vec {
     void (*unpack)(size_t count, const uint8_t *w, float scale, float zero, float *to);
 } ortc_nbits_vec;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_nbits_vec)
+
+/* As words4 and words8, to pairs of bf16, [(k + 1) / 2][ld][2], rounded once. less: NULL: all are 0; k ends
+ * with a whole word, or is the last of a row, whose word is whole in memory */
+typedef void ortc_nbits_pairs(size_t k, size_t columns, int bits, const uint32_t *w, size_t ldw,
+                              const float *scale, const float *less, uint16_t *to, size_t ld);
+ortc_nbits_pairs ortc_nbits_pairs_avx512bf16;
+
 extern const ortc_nbits_bytes ortc_nbits_bytes_avx512vnni, ortc_nbits_bytes_avxvnni;
 
 #endif

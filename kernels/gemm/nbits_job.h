@@ -42,7 +42,8 @@ typedef struct nbits_plan {
     const ortc_convert *convert;
     ortc_product_plan product[MOST]; /* of many rows */
     nbits_rounded_plan rounded;
-    bool few;
+    ortc_nbits_pairs *pairs;                         /* many rows go by tiles of bf16; NULL: of f32 */
+    bool few, rounds;                                /* rounds: rows that are finite, to bytes */
     int64_t m, blocks, width, row_bytes, zero_bytes; /* width: K in whole blocks */
     int64_t ldx, part;                               /* width in whole groups; of K at a time */
     int64_t grain;                                   /* rows of weights of a task */

@@ -32,8 +32,9 @@ enum {
     ORTC_PRODUCT_PACKED_B = 8u,
     ORTC_PRODUCT_CUSTOM_B = 16u, /* B exists only as ortc_product_args.pack: convolution's columns */
     ORTC_PRODUCT_CUSTOM_A = 32u, /* A' does; not together with CUSTOM_B */
-    /* s32 lines, with CUSTOM_B: it is written as packed, [groups][dw][4 bytes], without sums over k: the zero
-     * points of A, as it is packed, are 0 */
+    /* With CUSTOM_B: it is written as packed, all of a chunk's kc at once and filled up with zeros to whole
+     * groups where pairs are bf16, [kc / 2][dw][2]; of s32 lines [groups][dw][4 bytes], without sums over k:
+     * the zero points of A, as it is packed, are 0 */
     ORTC_PRODUCT_GROUPED_B = 128u,
     ORTC_PRODUCT_TRANS_C = 64u, /* C and the residual are [n][m], dense; wants PACKED_B and f32 sums, for
                                    small m */

@@ -170,7 +170,7 @@ void ortc_product_pack(const ortc_product_form *f, const ortc_product_source *s,
         for (int64_t k = 0; k < count; k += BLOCK)
             pack_bytes(f, s, at, k0 + k, min64(count - k, BLOCK), to + ortc_form_data(f, at->width, k),
                        behind);
-    } else if (ortc_form_is_plain(f) && s->type == ORTC_F32 && s->custom) {
+    } else if (s->custom && (s->grouped || (ortc_form_is_plain(f) && s->type == ORTC_F32))) {
         s->custom(s->arg, s->index, k0, count, at->first, at->have, to, (size_t)at->width);
     } else if (ortc_form_is_plain(f) && s->type == ORTC_F32) {
         const float *src = (const float *)s->data +
