@@ -26,6 +26,7 @@ static const struct {
     role role;
 } operators[] = {
     {"Conv", PRODUCT},
+    {"ConvTranspose", PRODUCT},
     {"MatMul", PRODUCT},
     {"Gemm", PRODUCT},
     {"MaxPool", MOVES},

@@ -323,5 +323,6 @@ static const ortc_kernel conv_transpose = {.size = ORTC_SIZED(ortc_kernel),
                                            .choose = choose};
 
 ORTC_KERNELS(cpu, conv_transpose,
+             ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_conv_transpose_rounded),
              ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_transpose_blocked),
              ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &conv_transpose));

@@ -3,7 +3,8 @@
  * cut off. Each place of the window is then a convolution of one pixel, all of them together one with places
  * times filters (blocked.h), and each of its results is a pixel of Y: a band of X's lines is multiplied into
  * the workspace, in L2, and put where it belongs. W is constant and packed once, filters of a place rounded
- * up to whole blocks.
+ * up to whole blocks. conv_transpose.rounded is the same of f32 that is rounded to bf16, where the device says
+ * so.
  *
  * Other windows, groups and plain values go by cpu_transpose.c. */
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "blocked.h"
 #include "cpu.h"
+#include "kernels/common/cpu_device.h"
 #include "kernels/gemm/product_uk.h"
 #include "tiled.h"
 #include "transpose.h"
@@ -39,7 +41,9 @@ static ortc_conv_geometry points_of(int64_t channels, int64_t filters, int64_t p
                                 .kernel_count = 1};
 }
 
-/* Bytes of packed weights; of tiles W as a convolution has it is behind them (ortc_tiled_run). */
+static int in_pieces(int64_t kind) { return kind == ORTC_TILED_PIECES || kind == ORTC_TILED_PLAIN; }
+
+/* Bytes of packed weights; of pieces W as a convolution has it is behind them (ortc_tiled_run). */
 static size_t weight_bytes(const ortc_conv_geometry *g, const pack_param *p)
 {
     if (p->kind == NO_TILES) return ortc_blocked_weight_bytes(g, (ortc_dtype)p->type, 0, NULL);
@@ -50,7 +54,7 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
 {
     const pack_param *p = param;
     const ortc_conv_geometry g = points_of(p->channels, p->filters, p->places);
-    const int64_t behind = p->kind == NO_TILES ? 0 : ortc_product_size((ortc_dtype)p->type);
+    const int64_t behind = in_pieces(p->kind) ? ortc_product_size((ortc_dtype)p->type) : 0;
     (void)src;
     return weight_bytes(&g, p) + (size_t)(g.filters * g.channels * behind);
 }
@@ -75,7 +79,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
         status = ortc_blocked_weight_fill(&g, t, 0, turned, dst, &threads);
     } else {
         status = ortc_tiled_weight_fill(&g, t, (int)p->kind, turned, dst, &threads);
-        memcpy((char *)dst + weight_bytes(&g, p), turned, (size_t)(g.filters * g.channels * size));
+        if (in_pieces(p->kind))
+            memcpy((char *)dst + weight_bytes(&g, p), turned, (size_t)(g.filters * g.channels * size));
     }
     free(turned);
     return status;
@@ -115,10 +120,12 @@ static double blocked_clocks(const blocks_plan *b)
 }
 
 /* Tiles where there are some and they are quicker; 0: neither can. */
-static int open_plan(blocks_plan *b)
+static int open_plan(blocks_plan *b, int rounds)
 {
     const ortc_conv_geometry *g = &b->points;
-    b->kind = b->type == ORTC_BF16 ? ORTC_TILED_BF16 : ortc_tiled_kind(g, ORTC_TILED_PIECES);
+    b->kind = b->type == ORTC_BF16 ? ORTC_TILED_BF16
+              : rounds             ? ORTC_TILED_ROUNDED
+                                   : ortc_tiled_kind(g, ORTC_TILED_PIECES);
     if (ortc_tiled_plan_init(ortc_tiled_uk_get((int)b->kind), g, b->type, (int)b->kind, 0, &b->tiled)) {
         if (!b->tiled.stem && ortc_tiled_clocks(&b->tiled) < blocked_clocks(b)) return 1;
         ortc_tiled_plan_deinit(&b->tiled);
@@ -127,8 +134,8 @@ static int open_plan(blocks_plan *b)
     return ortc_blocked_plan_init(g, b->type, 0, 0, &b->dense);
 }
 
-/* NULL, or why it is not for these windows. */
-static const char *read_shapes(const ortc_transpose *t, const ortc_view *x, const ortc_view *w,
+/* NULL, or why it is not for these windows. rounds: f32 to bf16. */
+static const char *read_shapes(const ortc_transpose *t, int rounds, const ortc_view *x, const ortc_view *w,
                                const ortc_view *y, blocks_plan *b)
 {
     ortc_transpose own = *t;
@@ -157,16 +164,17 @@ static const char *read_shapes(const ortc_transpose *t, const ortc_view *x, cons
     b->points = points_of(x->dims[1], b->filters, b->places);
     b->points.in_count = b->points.in[0] = b->in_count;
     b->points.out_count = b->points.out[0] = b->band * width;
-    return open_plan(b) ? NULL : "it is too large";
+    return open_plan(b, rounds) ? NULL : "it is too large";
 }
 
-static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+static ortc_status choose_as(int rounds, const void *state, const ortc_question *q, ortc_offer *o,
+                             ortc_why *why)
 {
     const ortc_layout l = ortc_blocks();
     blocks_plan b;
     if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
-    const char *wrong = read_shapes(state, &q->in[0], &q->in[1], &q->out[0], &b);
+    const char *wrong = read_shapes(state, rounds, &q->in[0], &q->in[1], &q->out[0], &b);
     if (wrong) return ortc_no(why, "%s", wrong);
     const double bands = (double)b.images * (double)b.lines / (double)b.band,
                  vectors = (double)(b.places * b.outs) * (double)b.points.out_count;
@@ -178,10 +186,10 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     return ORTC_OK;
 }
 
-static ortc_status plan(const void *state, ortc_plan *p, void **out)
+static ortc_status plan_as(int rounds, const void *state, ortc_plan *p, void **out)
 {
     blocks_plan *b = calloc(1, sizeof *b);
-    if (!b || read_shapes(state, &p->in[0], &p->in[1], &p->out[0], b)) {
+    if (!b || read_shapes(state, rounds, &p->in[0], &p->in[1], &p->out[0], b)) {
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
@@ -311,11 +319,32 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     return ORTC_OK;
 }
 
-const ortc_kernel ortc_conv_transpose_blocked = {.size = ORTC_SIZED(ortc_kernel),
-                                                 .flags = ORTC_KERNEL_LAYOUTS,
-                                                 .name = "conv_transpose.blocked",
-                                                 .prepare = ortc_conv_transpose_prepare,
-                                                 .plan = plan,
-                                                 .run = run,
-                                                 .release_plan = release_plan,
-                                                 .choose = choose};
+static ortc_status supports_rounded(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    (void)n;
+    if (!ortc_rounds_to_bf16(device)) return ortc_no(why, "f32 is not to be rounded to bf16");
+    return ortc_tiled_uk_get(ORTC_TILED_ROUNDED) ? ORTC_OK
+                                                 : ortc_no(why, "there is no unit for products of bf16");
+}
+
+#define TRANSPOSE(title, rounds, may, its_flags) \
+    static ortc_status choose_##title(const void *state, const ortc_question *q, ortc_offer *o, \
+                                      ortc_why *why) \
+    { \
+        return choose_as(rounds, state, q, o, why); \
+    } \
+    static ortc_status plan_##title(const void *state, ortc_plan *p, void **out) \
+    { \
+        return plan_as(rounds, state, p, out); \
+    } \
+    const ortc_kernel ortc_conv_transpose_##title = {.size = ORTC_SIZED(ortc_kernel), \
+                                                     .flags = ORTC_KERNEL_LAYOUTS | (its_flags), \
+                                                     .name = "conv_transpose." #title, \
+                                                     .supports = may, \
+                                                     .prepare = ortc_conv_transpose_prepare, \
+                                                     .plan = plan_##title, \
+                                                     .run = run, \
+                                                     .release_plan = release_plan, \
+                                                     .choose = choose_##title};
+TRANSPOSE(blocked, 0, NULL, 0)
+TRANSPOSE(rounded, 1, supports_rounded, ORTC_KERNEL_ROUNDS)

@@ -38,5 +38,6 @@ ortc_status ortc_conv_transpose_prepare(const ortc_node *, ortc_prep *, void **o
 
 extern const ortc_kernel ortc_ref_conv_transpose;     /* ref_transpose.c */
 extern const ortc_kernel ortc_conv_transpose_blocked; /* cpu_transpose_blocks.c */
+extern const ortc_kernel ortc_conv_transpose_rounded;
 
 #endif
