@@ -2,6 +2,7 @@
  * whole bytes: moves by strides (kernels/common/vector/strided.h). Where a view does, it is ref's view.
  */
 #include "kernels/common/blocks.h"
+#include "kernels/common/counts.h"
 #include "kernels/common/vector/strided.h"
 #include "kernels/shape/shape_ops.h"
 
@@ -136,7 +137,16 @@ static int64_t stored(const ortc_view *v, int64_t n)
     return v->layout ? ortc_blocks_of(n) * ORTC_BLOCK : n;
 }
 
-/* Channels may be in blocks where no part but the last begins within one. */
+/* Whether every part of the channels begins with a block. */
+static bool is_of_whole_blocks(const ortc_view *parts, uint32_t n)
+{
+    for (uint32_t i = 0; i + 1 < n; i++)
+        if (parts[i].dims[1] % ORTC_BLOCK) return false;
+    return true;
+}
+
+#define CLOCKS_WITHIN 1.2 /* times those of copies: parts that begin within a block go by lanes */
+
 static ortc_status parts_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why,
                                 bool join)
 {
@@ -152,12 +162,15 @@ static ortc_status parts_choose(const void *state, const ortc_question *q, ortc_
         return ortc_no(why, "only channels are joined and split in blocks");
     for (uint32_t i = 0; i < n; i++) {
         const ortc_view *part = join ? &q->in[i] : &q->out[i];
-        if (part->dtype == 0 || part->rank != whole->rank || (part->dims[1] % ORTC_BLOCK && i + 1 < n))
-            return ortc_no(why, "part %d is not of whole blocks", (int)i);
+        if (part->dtype == 0 || part->rank != whole->rank || part->dims[1] < 1)
+            return ortc_no(why, "part %d has no channels", (int)i);
         *(join ? &o->in[i] : &o->out[i]) = ortc_blocks();
     }
     *(join ? &o->out[0] : &o->in[0]) = ortc_blocks();
-    if (!join && whole->dims[0] == 1) o->clocks = 0; /* views */
+    if (!is_of_whole_blocks(join ? q->in : q->out, n))
+        o->clocks *= CLOCKS_WITHIN;
+    else if (!join && whole->dims[0] == 1)
+        o->clocks = 0; /* views */
     return ORTC_OK;
 }
 
@@ -170,11 +183,98 @@ static ortc_status split_choose(const void *state, const ortc_question *q, ortc_
     return parts_choose(state, q, o, why, false);
 }
 
+/* Parts in blocks that begin within one, some positions of an image at a time: so lines of the whole, which
+ * several parts share, are in L1 until they are complete. */
+typedef struct lanes_job {
+    const ortc_view *whole, *parts;
+    uint32_t n;
+    bool join;
+    int64_t bytes, inner, some; /* of an element; positions of an image, of a task */
+} lanes_job;
+
+/* n positions of 16 lanes of `bytes`: `count` bytes of each, from NULL: 0. */
+static void copy_lanes(char *to, const char *from, int64_t n, size_t bytes, int64_t count)
+{
+    const size_t step = ORTC_BLOCK * bytes;
+    if ((size_t)count == step && from) {
+        memcpy(to, from, (size_t)n * step);
+        return;
+    }
+#define UNITS(size) \
+    for (; count >= size; to += size, from += from ? size : 0, count -= size) \
+        for (size_t i = 0; i < (size_t)n; i++) { \
+            if (from) \
+                memcpy(to + i * step, from + i * step, size); \
+            else \
+                memset(to + i * step, 0, size); \
+        }
+    UNITS(32)
+    UNITS(16)
+    UNITS(8)
+    UNITS(4)
+    UNITS(2)
+    UNITS(1)
+#undef UNITS
+}
+
+/* `n` positions from `at` on: channels first.. of the whole, which are all of a part. */
+static void move_lanes(const lanes_job *j, const ortc_view *part, int64_t first, int64_t image, int64_t at,
+                       int64_t n)
+{
+    const int64_t bytes = j->bytes, position = ORTC_BLOCK * bytes, channels = part->dims[1];
+    char *w = (char *)j->whole->data + image * stored(j->whole, j->whole->dims[1]) * j->inner * bytes +
+              at * position,
+         *p = (char *)part->data + image * stored(part, channels) * j->inner * bytes + at * position;
+    for (int64_t k = 0, count; k < channels; k += count) {
+        const int64_t lane = (first + k) % ORTC_BLOCK, own = k % ORTC_BLOCK;
+        const int64_t room = ORTC_BLOCK - (lane > own ? lane : own);
+        char *a = w + (first + k) / ORTC_BLOCK * j->inner * position + lane * bytes,
+             *b = p + k / ORTC_BLOCK * j->inner * position + own * bytes;
+        count = channels - k < room ? channels - k : room;
+        copy_lanes(j->join ? a : b, j->join ? b : a, n, (size_t)bytes, count * bytes);
+    }
+    /* what fills up the target's last block */
+    const int64_t have = j->join ? first + channels : channels, lanes = have % ORTC_BLOCK;
+    if (lanes && (!j->join || have == j->whole->dims[1]))
+        copy_lanes((j->join ? w : p) + have / ORTC_BLOCK * j->inner * position + lanes * bytes, NULL, n,
+                   (size_t)bytes, (ORTC_BLOCK - lanes) * bytes);
+}
+
+static void lanes_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const lanes_job *j = arg;
+    const int64_t each = ceil_div(j->inner, j->some);
+    (void)scratch;
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t image = task / each, at = task % each * j->some,
+                      n = j->inner - at < j->some ? j->inner - at : j->some;
+        int64_t first = 0;
+        for (uint32_t i = 0; i < j->n; first += j->parts[i++].dims[1])
+            move_lanes(j, &j->parts[i], first, image, at, n);
+    }
+}
+
+#define LINES_BYTES (16 * 1024) /* of the whole, in L1 */
+
+static ortc_status parts_in_blocks(ortc_call *c, bool join)
+{
+    const ortc_view *whole = join ? &c->out[0] : &c->in[0];
+    lanes_job j = {whole, join ? c->in : c->out, join ? c->n_in : c->n_out, join,
+                   ortc_dtype_bits(whole->dtype) / 8};
+    int64_t outer;
+    ortc_around(whole, 1, &outer, &j.inner);
+    const int64_t some = LINES_BYTES / (whole->dims[1] * j.bytes);
+    j.some = some > ORTC_BLOCK ? some : ORTC_BLOCK;
+    return ortc_parallel(c, outer * ceil_div(j.inner, j.some), 1, lanes_chunk, &j);
+}
+
 static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
 {
     const ortc_view *whole = join ? &c->out[0] : &c->in[0];
     const int64_t bytes = ortc_dtype_bits(whole->dtype) / 8;
     int64_t outer, inner, first = 0;
+    if (whole->layout && !is_of_whole_blocks(join ? c->in : c->out, join ? c->n_in : c->n_out))
+        return parts_in_blocks(c, join);
     ortc_around(whole, axis, &outer, &inner);
     const int64_t row = stored(whole, whole->dims[axis]) * inner;
     for (uint32_t i = 0; i < (join ? c->n_in : c->n_out); i++) {
@@ -198,7 +298,7 @@ static ortc_status parts_run(ortc_call *c, int32_t axis, bool join)
 }
 
 /* Parts of the dims before the axis, of which there are none, lie one behind the other: they may be made
- * there. What fills up a last block is the output's. */
+ * there, up to the first that ends within a block. What fills up a last block is the output's. */
 static void join_in_place(const void *state, ortc_plan *p)
 {
     const ortc_view *y = &p->out[0];
@@ -209,7 +309,8 @@ static void join_in_place(const void *state, ortc_plan *p)
     for (uint32_t i = 0; i < p->n_in && outer == 1; i++) {
         const ortc_view *x = &p->in[i];
         const int64_t n = x->rank > axis ? x->dims[axis] : 0;
-        if (n && inner && stored(x, n) == n) ortc_plan_part(p, 0, i, offset);
+        if (stored(x, n) != n) break;
+        if (n && inner) ortc_plan_part(p, 0, i, offset);
         offset += stored(x, n) * inner * ortc_dtype_bits(y->dtype) / 8;
     }
 }
@@ -236,7 +337,7 @@ static void split_blocks(ortc_plan *p)
     const ortc_view *x = &p->in[0];
     int64_t outer, inner, offset = 0;
     ortc_around(x, 1, &outer, &inner);
-    for (uint32_t i = 0; i < p->n_out && outer == 1; i++) {
+    for (uint32_t i = 0; i < p->n_out && outer == 1 && is_of_whole_blocks(p->out, p->n_out); i++) {
         ortc_plan_view(p, i, 0, offset);
         offset += stored(x, p->out[i].dims[1]) * inner * ortc_dtype_bits(x->dtype) / 8;
     }
