@@ -4,6 +4,8 @@
 #ifndef ORTC_KERNELS_BLOCKS_H
 #define ORTC_KERNELS_BLOCKS_H
 
+#include <string.h>
+
 #include "ortc/op.h"
 
 #define ORTC_BLOCK 16 /* channels */
@@ -27,6 +29,27 @@ static inline int64_t ortc_block_lanes(int64_t b, int64_t channels)
 {
     const int64_t rest = channels - b % ortc_blocks_of(channels) * ORTC_BLOCK;
     return rest < ORTC_BLOCK ? rest : ORTC_BLOCK;
+}
+
+/* Some lanes of n positions, `bytes` of each, positions so many bytes apart; from NULL: they become 0. */
+static inline void ortc_block_move(char *to, size_t to_step, const char *from, size_t from_step, int64_t n,
+                                   size_t bytes)
+{
+#define ORTC_UNITS(size) \
+    for (; bytes >= (size); to += (size), from += from ? (size) : 0, bytes -= (size)) \
+        for (size_t i = 0; i < (size_t)n; i++) \
+            if (from) \
+                memcpy(to + i * to_step, from + i * from_step, size); \
+            else \
+                memset(to + i * to_step, 0, size);
+    ORTC_UNITS(64)
+    ORTC_UNITS(32)
+    ORTC_UNITS(16)
+    ORTC_UNITS(8)
+    ORTC_UNITS(4)
+    ORTC_UNITS(2)
+    ORTC_UNITS(1)
+#undef ORTC_UNITS
 }
 
 #endif

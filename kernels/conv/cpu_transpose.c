@@ -2,7 +2,7 @@
  * of each piece of X's positions one product with W gives all that its elements spread, a row for each filter
  * and place of the window; the rows are then added to Y where they belong, a task for each filter, and, where
  * none of their lines meet, for some lines of it. A piece is some whole lines of X, so that what is spread
- * stays in the caches. W is packed once.
+ * stays in the caches. W is packed once. An epilogue comes last, over all of Y.
  *
  * N images, C and M channels, G groups; K places of the window. Leaves to others: products (gemm/product.h).
  */
@@ -10,12 +10,13 @@
 
 #include "kernels/common/counts.h"
 #include "kernels/common/vector/convert.h"
-#include "kernels/conv/transpose.h"
+#include "kernels/conv/cpu.h"
+#include "kernels/conv/cpu_transpose.h"
 #include "kernels/gemm/cpu_gemm.h"
-#include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
 
 #define PIECE_BYTES (1024.0 * 1024) /* of what is spread at a time */
+#define TILE 1024                   /* elements that an epilogue goes over at a time */
 
 typedef struct transpose_plan {
     ortc_transpose t; /* its kernel is W's */
@@ -66,6 +67,48 @@ static pack_param param_of(const transpose_plan *g)
                         g->product.types.a};
 }
 
+/* ---- Supports and prepare ------------------------------------------------------------------------------ */
+
+/* B has the place of a bias. Results do not lie where Y's elements do while an epilogue is at them. */
+static int read_tail(const ortc_node *n, ortc_tail_spec *tail, const char **why)
+{
+    const uint32_t bias = ortc_node_in(n, 2).type ? 0 : ORTC_TAIL_BIAS;
+    if (!ortc_tail_spec_init(n, 1, ORTC_TAIL_ACT | bias, tail, why)) return 0;
+    for (uint32_t i = 1; tail->has_rest && i < tail->rest.n_in; i++)
+        if (tail->rest.in[i] && tail->lies[i] != ORTC_PW_ONE) {
+            *why = "its epilogue reads more than single numbers";
+            return 0;
+        }
+    return 1;
+}
+
+ortc_status ortc_conv_transpose_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    const char *reason;
+    ortc_tail_spec tail;
+    (void)device;
+    return read_tail(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+}
+
+ortc_status ortc_conv_transpose_prepare_tail(const ortc_node *n, ortc_prep *prep, void **out)
+{
+    void *t;
+    const char *why;
+    ORTC_TRY(ortc_conv_transpose_prepare(n, prep, &t));
+    ortc_conv_transpose_state *s = malloc(sizeof *s);
+    if (s) s->t = *(const ortc_transpose *)t;
+    free(t);
+    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for a convolution's attributes");
+    if (!read_tail(n, &s->tail, &why)) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
+    }
+    *out = s;
+    return ORTC_OK;
+}
+
+/* ---- Plan ---------------------------------------------------------------------------------------------- */
+
 static void shapes(const ortc_plan *p, transpose_plan *g)
 {
     const ortc_view *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
@@ -94,7 +137,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     ortc_status status = ORTC_OK;
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     *out = g;
-    g->t = *(const ortc_transpose *)state;
+    g->t = ((const ortc_conv_transpose_state *)state)->t;
     g->convert = ortc_convert_get();
     if (ortc_view_count(&p->out[0]) == 0) return ORTC_OK;
     shapes(p, g);
@@ -209,6 +252,8 @@ typedef struct fill_job {
     void *y; /* of the same filters, where sums are not Y */
     const void *bias;
     ortc_dtype type;
+    const ortc_tail_spec *tail;
+    const ortc_view *in;
 } fill_job;
 
 /* Elements of all filters. */
@@ -225,16 +270,46 @@ static void bias_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static void narrow_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+static void activate(const ortc_tail_spec *t, float *sums, size_t n)
 {
-    const fill_job *j = arg;
-    (void)scratch;
-    j->p->convert->narrow[ortc_float_index(j->type)]((size_t)(end - begin), j->sums + begin,
-                                                     ortc_product_at(j->y, begin, j->type));
+    const ortc_uk_tail_f32 act = {.alpha = t->alpha, .beta = 1, .act = t->act, .lo = t->lo, .hi = t->hi};
+    if (t->act != ORTC_UK_ACT_NONE) ortc_product_tail(&act, sums, n, 1, n);
 }
 
-static ortc_status run_group(ortc_call *c, const transpose_plan *p, int64_t image, int64_t group,
-                             const char *packed)
+void ortc_conv_transpose_end(const ortc_tail_spec *tail, const ortc_view *in, float *y, int64_t count)
+{
+    const ortc_tail_place none = {0};
+    for (int64_t i = 0, n; i < count; i += n, y += n) {
+        n = min64(count - i, TILE);
+        activate(tail, y, (size_t)n);
+        ortc_tail_over(tail, in, &none, y, (size_t)n, y, (size_t)n, 1, (size_t)n);
+    }
+}
+
+/* The epilogue, and what is stored. */
+static void finish_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const fill_job *j = arg;
+    const ortc_tail_place none = {0};
+    (void)scratch;
+    if (j->type == ORTC_F32) {
+        ortc_conv_transpose_end(j->tail, j->in, j->sums + begin, end - begin);
+        return;
+    }
+    for (int64_t i = begin, n; i < end; i += n) {
+        float *sums = j->sums + i;
+        void *y = ortc_product_at(j->y, i, j->type);
+        n = min64(end - i, TILE);
+        activate(j->tail, sums, (size_t)n);
+        if (j->tail->has_rest)
+            ortc_tail_store(j->tail, j->in, &none, sums, (size_t)n, y, (size_t)n, 1, (size_t)n);
+        else
+            j->p->convert->narrow[ortc_float_index(j->type)]((size_t)n, sums, y);
+    }
+}
+
+static ortc_status run_group(ortc_call *c, const ortc_tail_spec *tail, const transpose_plan *p, int64_t image,
+                             int64_t group, const char *packed)
 {
     const ortc_dtype t = c->in[0].dtype;
     const ortc_product_threads threads = {ortc_call_parallel, c};
@@ -244,8 +319,9 @@ static ortc_status run_group(ortc_call *c, const transpose_plan *p, int64_t imag
     void *y = ortc_product_at(c->out[0].data, (image * p->groups * p->filters + first) * p->out_count, t);
     const void *x = ortc_product_at(c->in[0].data, (image * p->groups + group) * p->channels * p->in_count,
                                     t);
-    const void *bias = c->n_in > 2 && c->in[2].dtype ? ortc_product_at(c->in[2].data, first, t) : NULL;
-    fill_job fill = {p, t == ORTC_F32 ? y : (float *)(void *)(memory + p->at_sums), y, bias, t};
+    const void *given = ortc_call_data(c, ortc_conv_bias_port(tail)),
+               *bias = given ? ortc_product_at(given, first, t) : NULL;
+    fill_job fill = {p, t == ORTC_F32 ? y : (float *)(void *)(memory + p->at_sums), y, bias, t, tail, c->in};
     add_job add = {p, (const float *)(void *)(memory + p->at_spread), fill.sums, 0, 0, 1};
     ORTC_TRY(ortc_parallel(c, p->filters * p->out_count, grain, bias_chunk, &fill));
     for (; add.first < p->lines; add.first += add.lines) {
@@ -267,20 +343,30 @@ static ortc_status run_group(ortc_call *c, const transpose_plan *p, int64_t imag
         ORTC_TRY(ortc_parallel(c, p->filters * add.parts,
                                ortc_rows_grain(p->places * width * add.lines / add.parts), add_chunk, &add));
     }
-    return t == ORTC_F32 ? ORTC_OK : ortc_parallel(c, p->filters * p->out_count, grain, narrow_chunk, &fill);
+    if (t == ORTC_F32 && !tail->has_rest && tail->act == ORTC_UK_ACT_NONE) return ORTC_OK;
+    return ortc_parallel(c, p->filters * p->out_count, grain, finish_chunk, &fill);
+}
+
+/* Nothing is spread: Y is its bias. */
+static void fill_with_bias(ortc_call *c, const ortc_tail_spec *tail, int64_t out_count)
+{
+    const ortc_view *y = &c->out[0];
+    const int32_t port = ortc_conv_bias_port(tail);
+    const void *bias = ortc_call_data(c, port);
+    for (int64_t i = 0, count = ortc_view_count(y); i < count; i++) {
+        float v = bias ? (float)ortc_load_f64(bias, c->in[port].dtype, i / out_count % y->dims[1]) : 0;
+        ortc_conv_transpose_end(tail, c->in, &v, 1);
+        ortc_store_f64(y->data, y->dtype, i, v);
+    }
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const transpose_plan *p = pstate;
-    const int64_t count = ortc_view_count(&c->out[0]);
-    (void)state;
-    if (count == 0) return ORTC_OK;
-    if (!p->product.line) { /* nothing is spread */
-        const ortc_view *b = c->n_in > 2 && c->in[2].dtype ? &c->in[2] : NULL;
-        for (int64_t i = 0; i < count; i++)
-            ortc_store_f64(c->out[0].data, c->out[0].dtype, i,
-                           b ? ortc_load_f64(b->data, b->dtype, i / p->out_count % c->out[0].dims[1]) : 0);
+    const ortc_tail_spec *tail = &((const ortc_conv_transpose_state *)state)->tail;
+    if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
+    if (!p->product.line) {
+        fill_with_bias(c, tail, p->out_count);
         return ORTC_OK;
     }
     const pack_param param = param_of(p);
@@ -289,7 +375,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     if (!p->packed) ORTC_TRY(pack_fill((char *)c->workspace + p->at_packed, &c->in[1], &param, c));
     for (int64_t image = 0; image < p->images; image++)
         for (int64_t group = 0; group < p->groups; group++)
-            ORTC_TRY(run_group(c, p, image, group, packed + (size_t)group * step));
+            ORTC_TRY(run_group(c, tail, p, image, group, packed + (size_t)group * step));
     return ORTC_OK;
 }
 
@@ -297,7 +383,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
  * element that is spread. */
 static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
-    const ortc_transpose *t = state;
+    const ortc_transpose *t = &((const ortc_conv_transpose_state *)state)->t;
     const ortc_view *x = &q->in[0], *w = &q->in[1];
     (void)why;
     if (ortc_view_count(x) == 0 || ortc_view_count(w) == 0) return ORTC_OK;
@@ -316,13 +402,16 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
 }
 
 static const ortc_kernel conv_transpose = {.size = ORTC_SIZED(ortc_kernel),
+                                           .flags = ORTC_KERNEL_EPILOGUE,
                                            .name = "conv_transpose.cpu",
-                                           .prepare = ortc_conv_transpose_prepare,
+                                           .supports = ortc_conv_transpose_supports,
+                                           .prepare = ortc_conv_transpose_prepare_tail,
                                            .plan = plan,
                                            .run = run,
                                            .choose = choose};
 
 ORTC_KERNELS(cpu, conv_transpose,
-             ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_conv_transpose_rounded),
+             ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)),
+                         &ortc_conv_transpose_rounded),
              ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_transpose_blocked),
              ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &conv_transpose));

@@ -2,11 +2,11 @@
  * (kernels/common/blocks.h), where windows lie side by side: the kernel is the stride, nothing is padded or
  * cut off. Each place of the window is then a convolution of one pixel, all of them together one with places
  * times filters (blocked.h), and each of its results is a pixel of Y: a band of X's lines is multiplied into
- * the workspace, in L2, and put where it belongs. W is constant and packed once, filters of a place rounded
- * up to whole blocks. conv_transpose.rounded is the same of f32 that is rounded to bf16, where the device says
- * so.
+ * the workspace, in L2, and put where it belongs. W is constant and packed once, a place's filters behind
+ * those of the one before. Few filters make a Y that is plain.
  *
- * Other windows, groups and plain values go by cpu_transpose.c. */
+ * conv_transpose.rounded is the same of f32 that is rounded to bf16, where the device says so. Other windows,
+ * groups and plain values go by cpu_transpose.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +15,12 @@
 #include "kernels/common/cpu_device.h"
 #include "kernels/gemm/product_uk.h"
 #include "tiled.h"
-#include "transpose.h"
+#include "cpu_transpose.h"
 
 #define BAND_BYTES (1024 * 1024) /* of results at a time */
 #define MOVED 8                  /* clocks of a vector that is stored, read and stored again */
 #define GRAIN_PIXELS 2048
+#define FEW_FILTERS 8 /* of which blocks of Y would be padding for the most part */
 
 enum { NO_TILES = -1 };
 
@@ -37,7 +38,7 @@ static ortc_conv_geometry points_of(int64_t channels, int64_t filters, int64_t p
                                 .images = 1,
                                 .group = 1,
                                 .channels = channels,
-                                .filters = places * ortc_blocks_of(filters) * ORTC_BLOCK,
+                                .filters = places * filters,
                                 .kernel_count = 1};
 }
 
@@ -59,21 +60,21 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
     return weight_bytes(&g, p) + (size_t)(g.filters * g.channels * behind);
 }
 
-/* W [channels][filters][places] as [place][filters in blocks][channels], then packed. */
+/* W [channels][filters][places] as [place][filter][channels], then packed. */
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
     const pack_param *p = param;
     const ortc_conv_geometry g = points_of(p->channels, p->filters, p->places);
     const ortc_product_threads threads = {ortc_call_parallel, call};
     const ortc_dtype t = (ortc_dtype)p->type;
-    const int64_t size = ortc_product_size(t), padded = g.filters / p->places;
-    char *turned = calloc((size_t)(g.filters * p->channels), (size_t)size);
+    const int64_t size = ortc_product_size(t);
+    char *turned = malloc((size_t)(g.filters * p->channels * size));
     if (!turned) return ortc_call_fail(call, ORTC_OUT_OF_MEMORY, "no memory to pack W");
     const char *from = src->data;
     for (int64_t c = 0; c < p->channels; c++)
         for (int64_t m = 0; m < p->filters; m++)
             for (int64_t k = 0; k < p->places; k++, from += size)
-                memcpy(turned + ((k * padded + m) * p->channels + c) * size, from, (size_t)size);
+                memcpy(turned + ((k * p->filters + m) * p->channels + c) * size, from, (size_t)size);
     int32_t status;
     if (p->kind == NO_TILES) {
         status = ortc_blocked_weight_fill(&g, t, 0, turned, dst, &threads);
@@ -93,15 +94,15 @@ static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv_transpo
 
 typedef struct blocks_plan {
     ortc_dtype type;
-    int32_t spatial;
-    int64_t images, ins, outs, filters, places;
+    int32_t spatial, plain;                              /* plain: Y is */
+    int64_t images, ins, outs, filters, places, results; /* in blocks: of X, of Y, of all places */
     int64_t in[ORTC_SPATIAL_LIMIT], out[ORTC_SPATIAL_LIMIT], stride[ORTC_SPATIAL_LIMIT];
     int64_t in_count, out_count, lines, band; /* lines: of X's last dim; of a band */
     ortc_conv_geometry points;                /* of a band */
     int64_t kind;                             /* of tiles, or NO_TILES */
     ortc_blocked_plan dense;
     ortc_tiled_plan tiled;
-    /* In the workspace, behind the bias: [place][block][pixel of the band][16], and what tiles share. */
+    /* In the workspace, behind the bias: [block of results][pixel of the band][16], and what tiles share. */
     size_t at_results, at_shared, at_plain; /* at_plain: of W as a convolution has it, in the packed one */
     const ortc_packed *packed;
 } blocks_plan;
@@ -144,6 +145,7 @@ static const char *read_shapes(const ortc_transpose *t, int rounds, const ortc_v
                        .images = x->dims[0],
                        .ins = ortc_blocks_of(x->dims[1]),
                        .outs = ortc_blocks_of(w->dims[1]),
+                       .plain = w->dims[1] < FEW_FILTERS,
                        .filters = w->dims[1],
                        .places = 1,
                        .in_count = 1,
@@ -158,7 +160,8 @@ static const char *read_shapes(const ortc_transpose *t, int rounds, const ortc_v
             return "windows do not lie side by side";
         b->places *= b->stride[i], b->in_count *= b->in[i], b->out_count *= b->out[i];
     }
-    const int64_t width = b->in[b->spatial - 1], line = b->places * b->outs * ORTC_BLOCK * width;
+    b->results = ortc_blocks_of(b->places * b->filters);
+    const int64_t width = b->in[b->spatial - 1], line = b->results * ORTC_BLOCK * width;
     b->lines = b->in_count / width, b->band = b->lines;
     if (line * 4 * b->lines > BAND_BYTES) b->band = line * 4 > BAND_BYTES ? 1 : BAND_BYTES / (line * 4);
     b->points = points_of(x->dims[1], b->filters, b->places);
@@ -174,14 +177,15 @@ static ortc_status choose_as(int rounds, const void *state, const ortc_question 
     blocks_plan b;
     if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
-    const char *wrong = read_shapes(state, rounds, &q->in[0], &q->in[1], &q->out[0], &b);
+    const char *wrong = read_shapes(&((const ortc_conv_transpose_state *)state)->t, rounds, &q->in[0],
+                                    &q->in[1], &q->out[0], &b);
     if (wrong) return ortc_no(why, "%s", wrong);
     const double bands = (double)b.images * (double)b.lines / (double)b.band,
-                 vectors = (double)(b.places * b.outs) * (double)b.points.out_count;
+                 vectors = (double)(b.plain ? b.places * b.filters : b.results) * (double)b.points.out_count;
     const double products = b.kind == NO_TILES ? blocked_clocks(&b) : ortc_tiled_clocks(&b.tiled);
     o->clocks = bands * (products + MOVED * vectors);
     o->form = ORTC_TRANSPOSE_FORM | (uint64_t)(b.kind + 3);
-    o->in[0] = o->out[0] = l;
+    o->in[0] = l, o->out[0] = b.plain ? ORTC_PLAIN : l;
     close_plan(&b);
     return ORTC_OK;
 }
@@ -189,7 +193,8 @@ static ortc_status choose_as(int rounds, const void *state, const ortc_question 
 static ortc_status plan_as(int rounds, const void *state, ortc_plan *p, void **out)
 {
     blocks_plan *b = calloc(1, sizeof *b);
-    if (!b || read_shapes(state, rounds, &p->in[0], &p->in[1], &p->out[0], b)) {
+    if (!b || read_shapes(&((const ortc_conv_transpose_state *)state)->t, rounds, &p->in[0], &p->in[1],
+                          &p->out[0], b)) {
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
@@ -200,9 +205,10 @@ static ortc_status plan_as(int rounds, const void *state, ortc_plan *p, void **o
         free(b);
         return status;
     }
-    const size_t results = (size_t)(b->points.filters * b->points.out_count * ortc_product_size(b->type));
+    const size_t results = (size_t)(b->results * ORTC_BLOCK * b->points.out_count *
+                                    ortc_product_size(b->type));
     const int on_tiles = b->kind != NO_TILES;
-    b->at_results = (size_t)b->points.filters * sizeof(float);
+    b->at_results = (size_t)(b->results * ORTC_BLOCK) * sizeof(float);
     b->at_shared = (b->at_results + results + 63) / 64 * 64;
     b->at_plain = weight_bytes(&b->points, &param);
     ortc_plan_workspace(p, b->at_shared + (on_tiles ? b->tiled.shared : 0),
@@ -228,56 +234,78 @@ typedef struct place_job {
     const char *results;
     char *y;       /* of the image */
     int64_t first; /* line of the band */
+    const ortc_tail_spec *tail;
+    const ortc_view *in;
 } place_job;
 
-/* Pixels of `bytes`, from n of the source to every `step`-th of y; of `keep` bytes, 0 behind them. */
-static inline void put(const size_t bytes, int64_t n, const char *x, char *y, int64_t step, size_t keep)
+/* Results are mostly padding where Y is plain: then the epilogue is about rows of it. */
+static int ends_in_rows(const blocks_plan *p) { return p->plain && p->type == ORTC_F32; }
+
+/* n filters of a place from the first of all places on, of a line of results, to every `step` bytes of y. */
+static void put(const place_job *j, int64_t filter, int64_t n, int64_t line, char *y, size_t step)
 {
-    for (int64_t i = 0; i < n; i++, x += bytes, y += step) {
-        memcpy(y, x, bytes);
-        if (keep < bytes) memset(y + keep, 0, bytes - keep);
+    const blocks_plan *p = j->p;
+    const int64_t width = p->in[p->spatial - 1], size = ortc_product_size(p->type);
+    for (int64_t lane = filter % ORTC_BLOCK, some; n > 0; n -= some, filter += some, lane = 0) {
+        const char *x = j->results +
+                        (((filter / ORTC_BLOCK * p->band + line) * width) * ORTC_BLOCK + lane) * size;
+        some = ORTC_BLOCK - lane < n ? ORTC_BLOCK - lane : n;
+        ortc_block_move(y, step, x, (size_t)(ORTC_BLOCK * size), width, (size_t)(some * size));
+        y += some * size;
     }
 }
 
-/* [block][line of the band]: all places of a line. */
+/* Where in an image of Y what a line of X's band gives to a row of windows' places begins, in pixels. */
+static int64_t pixel_of(const place_job *j, int64_t line, int64_t row)
+{
+    const blocks_plan *p = j->p;
+    const int32_t last = p->spatial - 1;
+    int64_t at = 0, step = p->out[last], position = j->first + line;
+    for (int32_t d = last - 1; d >= 0; d--) {
+        at += (position % p->in[d] * p->stride[d] + row % p->stride[d]) * step;
+        position /= p->in[d], row /= p->stride[d], step *= p->out[d];
+    }
+    return at;
+}
+
+/* [block, or filter of a plain Y][line of the band]: rows of Y. */
 static void put_lines(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const place_job *j = arg;
     const blocks_plan *p = j->p;
-    const int32_t last = p->spatial - 1;
-    const int64_t width = p->in[last], size = ortc_product_size(p->type), pixel = ORTC_BLOCK * size;
+    const int64_t stride = p->stride[p->spatial - 1], width = p->in[p->spatial - 1],
+                  lane = p->plain ? 1 : ORTC_BLOCK, pixel = lane * ortc_product_size(p->type);
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t block = i / p->band, line = i % p->band, lanes = ortc_block_lanes(block, p->filters);
-        for (int64_t place = 0; place < p->places; place++) {
-            int64_t at = place % p->stride[last], step = p->out[last], rest = place / p->stride[last],
-                    position = j->first + line;
-            for (int32_t d = last - 1; d >= 0; d--) {
-                at += (position % p->in[d] * p->stride[d] + rest % p->stride[d]) * step;
-                position /= p->in[d], rest /= p->stride[d], step *= p->out[d];
-            }
-            const char *x = j->results + (((place * p->outs + block) * p->band + line) * width) * pixel;
-            char *y = j->y + (block * p->out_count + at) * pixel;
-            if (size == 4)
-                put(ORTC_BLOCK * 4, width, x, y, p->stride[last] * pixel, (size_t)(lanes * 4));
-            else
-                put(ORTC_BLOCK * 2, width, x, y, p->stride[last] * pixel, (size_t)(lanes * 2));
+        const int64_t block = i / p->band, line = i % p->band,
+                      n = p->plain ? 1 : ortc_block_lanes(block, p->filters);
+        for (int64_t row = 0; row < p->places / stride; row++) {
+            char *y = j->y + (block * p->out_count + pixel_of(j, line, row)) * pixel;
+            for (int64_t q = 0; q < stride; q++)
+                put(j, (row * stride + q) * p->filters + block * lane, n, line, y + q * pixel,
+                    (size_t)(stride * pixel));
+            if (n < lane)
+                ortc_block_move(y + pixel / lane * n, (size_t)pixel, NULL, 0, width * stride,
+                                (size_t)(pixel / lane * (lane - n)));
+            if (ends_in_rows(p)) ortc_conv_transpose_end(j->tail, j->in, (float *)(void *)y, width * stride);
         }
     }
 }
 
 /* The results of a band whose lines begin at `first` of an image, x. What is laid out begins where a negative
  * padding says, so that nothing behind the image is read. */
-static int32_t run_band(const blocks_plan *p, const char *x, int64_t first, char *workspace,
-                        const ortc_product_threads *threads)
+static int32_t run_band(const blocks_plan *p, const ortc_tail_spec *tail, const char *x, int64_t first,
+                        const ortc_call *c, const ortc_product_threads *threads)
 {
-    const ortc_tail_spec none = {.alpha = 1, .bias = -1, .residual = -1};
+    static const ortc_tail_spec none = {.alpha = 1, .bias = -1, .residual = -1};
+    char *workspace = c->workspace;
     const int64_t pixel = first * p->in[p->spatial - 1];
     ortc_blocked_args args = {.x = x,
                               .w = p->packed->data,
                               .bias = (const float *)(void *)workspace,
                               .y = workspace + p->at_results,
-                              .tail = &none};
+                              .tail = ends_in_rows(p) ? &none : tail,
+                              .in = c->in};
     if (p->kind != NO_TILES) {
         ortc_tiled_plan band = p->tiled;
         band.e.pad[2] = -pixel;
@@ -294,26 +322,30 @@ static int32_t run_band(const blocks_plan *p, const char *x, int64_t first, char
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
+    const ortc_conv_transpose_state *s = state;
     const blocks_plan *p = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, c};
-    const void *given = c->n_in > 2 && c->in[2].dtype ? c->in[2].data : NULL;
+    const void *given = ortc_call_data(c, ortc_conv_bias_port(&s->tail));
     const int64_t pixel = ORTC_BLOCK * ortc_product_size(p->type), width = p->in[p->spatial - 1];
     float *bias = c->workspace;
-    (void)state;
     memset(bias, 0, p->at_results);
     for (int64_t k = 0; given && k < p->places; k++)
         ortc_convert_get()->widen[ortc_float_index(p->type)]((size_t)p->filters, given,
-                                                             bias + k * p->outs * ORTC_BLOCK);
-    place_job job = {.p = p, .results = (const char *)c->workspace + p->at_results};
+                                                             bias + k * p->filters);
+    place_job job = {.p = p,
+                     .results = (const char *)c->workspace + p->at_results,
+                     .tail = &s->tail,
+                     .in = c->in};
     for (int64_t image = 0; image < p->images; image++) {
         const char *x = (const char *)c->in[0].data + image * p->ins * p->in_count * pixel;
-        job.y = (char *)c->out[0].data + image * p->outs * p->out_count * pixel;
+        job.y = (char *)c->out[0].data +
+                image * p->out_count * (p->plain ? p->filters * ortc_product_size(p->type) : p->outs * pixel);
         for (int64_t line = 0; line < p->lines; line += p->band) {
             /* the last band begins earlier, if it must: some lines are the same twice */
             job.first = line + p->band > p->lines ? p->lines - p->band : line;
-            ORTC_TRY(run_band(p, x, job.first, c->workspace, &threads));
-            ORTC_TRY(
-                ortc_parallel(c, p->outs * p->band, GRAIN_PIXELS / (p->places * width) + 1, put_lines, &job));
+            ORTC_TRY(run_band(p, &s->tail, x, job.first, c, &threads));
+            ORTC_TRY(ortc_parallel(c, (p->plain ? p->filters : p->outs) * p->band,
+                                   GRAIN_PIXELS / (p->places * width) + 1, put_lines, &job));
         }
     }
     return ORTC_OK;
@@ -338,13 +370,14 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
         return plan_as(rounds, state, p, out); \
     } \
     const ortc_kernel ortc_conv_transpose_##title = {.size = ORTC_SIZED(ortc_kernel), \
-                                                     .flags = ORTC_KERNEL_LAYOUTS | (its_flags), \
+                                                     .flags = ORTC_KERNEL_EPILOGUE | ORTC_KERNEL_LAYOUTS | \
+                                                              (its_flags), \
                                                      .name = "conv_transpose." #title, \
                                                      .supports = may, \
-                                                     .prepare = ortc_conv_transpose_prepare, \
+                                                     .prepare = ortc_conv_transpose_prepare_tail, \
                                                      .plan = plan_##title, \
                                                      .run = run, \
                                                      .release_plan = release_plan, \
                                                      .choose = choose_##title};
-TRANSPOSE(blocked, 0, NULL, 0)
+TRANSPOSE(blocked, 0, ortc_conv_transpose_supports, 0)
 TRANSPOSE(rounded, 1, supports_rounded, ORTC_KERNEL_ROUNDS)

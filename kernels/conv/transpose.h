@@ -32,12 +32,6 @@ static inline int64_t ortc_transpose_pad(const ortc_transpose *t, int32_t i, int
 
 /* ref_transpose.c: the state is an ortc_transpose */
 ortc_status ortc_conv_transpose_prepare(const ortc_node *, ortc_prep *, void **out);
-
-/* Packed forms of W on the cpu are numbered from here on. */
-#define ORTC_TRANSPOSE_FORM ((uint64_t)0x7a05 << 32)
-
-extern const ortc_kernel ortc_ref_conv_transpose;     /* ref_transpose.c */
-extern const ortc_kernel ortc_conv_transpose_blocked; /* cpu_transpose_blocks.c */
-extern const ortc_kernel ortc_conv_transpose_rounded;
+extern const ortc_kernel ortc_ref_conv_transpose;
 
 #endif

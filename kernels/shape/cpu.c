@@ -192,31 +192,6 @@ typedef struct lanes_job {
     int64_t bytes, inner, some; /* of an element; positions of an image, of a task */
 } lanes_job;
 
-/* n positions of 16 lanes of `bytes`: `count` bytes of each, from NULL: 0. */
-static void copy_lanes(char *to, const char *from, int64_t n, size_t bytes, int64_t count)
-{
-    const size_t step = ORTC_BLOCK * bytes;
-    if ((size_t)count == step && from) {
-        memcpy(to, from, (size_t)n * step);
-        return;
-    }
-#define UNITS(size) \
-    for (; count >= size; to += size, from += from ? size : 0, count -= size) \
-        for (size_t i = 0; i < (size_t)n; i++) { \
-            if (from) \
-                memcpy(to + i * step, from + i * step, size); \
-            else \
-                memset(to + i * step, 0, size); \
-        }
-    UNITS(32)
-    UNITS(16)
-    UNITS(8)
-    UNITS(4)
-    UNITS(2)
-    UNITS(1)
-#undef UNITS
-}
-
 /* `n` positions from `at` on: channels first.. of the whole, which are all of a part. */
 static void move_lanes(const lanes_job *j, const ortc_view *part, int64_t first, int64_t image, int64_t at,
                        int64_t n)
@@ -231,13 +206,17 @@ static void move_lanes(const lanes_job *j, const ortc_view *part, int64_t first,
         char *a = w + (first + k) / ORTC_BLOCK * j->inner * position + lane * bytes,
              *b = p + k / ORTC_BLOCK * j->inner * position + own * bytes;
         count = channels - k < room ? channels - k : room;
-        copy_lanes(j->join ? a : b, j->join ? b : a, n, (size_t)bytes, count * bytes);
+        if (count == ORTC_BLOCK)
+            memcpy(j->join ? a : b, j->join ? b : a, (size_t)(n * position));
+        else
+            ortc_block_move(j->join ? a : b, (size_t)position, j->join ? b : a, (size_t)position, n,
+                            (size_t)(count * bytes));
     }
     /* what fills up the target's last block */
     const int64_t have = j->join ? first + channels : channels, lanes = have % ORTC_BLOCK;
     if (lanes && (!j->join || have == j->whole->dims[1]))
-        copy_lanes((j->join ? w : p) + have / ORTC_BLOCK * j->inner * position + lanes * bytes, NULL, n,
-                   (size_t)bytes, (ORTC_BLOCK - lanes) * bytes);
+        ortc_block_move((j->join ? w : p) + have / ORTC_BLOCK * j->inner * position + lanes * bytes,
+                        (size_t)position, NULL, 0, n, (size_t)((ORTC_BLOCK - lanes) * bytes));
 }
 
 static void lanes_chunk(void *arg, int64_t begin, int64_t end, void *scratch)

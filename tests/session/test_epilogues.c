@@ -13,14 +13,15 @@
 #include "runtime/session/create.h"
 #include "runtime/session/session.h"
 
-enum { BATCH = 2, CHANNELS = 20, EXTENT = 6, INNER = 7, MAX_INPUTS = 8, MAX_COUNT = 4096 };
+enum { BATCH = 2, CHANNELS = 20, EXTENT = 6, INNER = 7, MAX_INPUTS = 8, MAX_COUNT = 8192 };
 
 static ortc_graph *g;
 static ortc_model store;
 static ortc_error e;
-static ortc_dim batch;  /* a symbol */
-static ortc_dtype type; /* of what is computed; a graph's own inputs and results are f32 */
-static bool depthwise;  /* of convolutions */
+static ortc_dim batch;          /* a symbol */
+static ortc_dtype type;         /* of what is computed; a graph's own inputs and results are f32 */
+static bool depthwise;          /* of convolutions */
+static int64_t window, filters; /* of those that are transposed, with stride 2 */
 
 static void start(void)
 {
@@ -113,6 +114,14 @@ static ortc_edge *convolution(ortc_edge *x)
     ortc_node_set_attr(y->producer, "pads", &pads);
     return with_int(y, "group", depthwise ? CHANNELS : 1);
 }
+static ortc_edge *transposed(ortc_edge *x)
+{
+    const int64_t twos[2] = {2, 2};
+    const ortc_attr strides = {.size = sizeof strides, .kind = ORTC_ATTR_INTS, .count = 2, .u.ints = twos};
+    ortc_edge *y = two("ConvTranspose", x, constant(4, CHANNELS, filters, window, window));
+    ortc_node_set_attr(y->producer, "strides", &strides);
+    return y;
+}
 static ortc_edge *rows(const char *name) { return input(name, 2, batch, CHANNELS, 0, 0); }
 static ortc_edge *product(ortc_edge *x) { return two("MatMul", x, constant(2, CHANNELS, CHANNELS, 0, 0)); }
 
@@ -179,6 +188,11 @@ static void expect_fused(const char *name, const char *op, const char *fused)
     ortc_session_release(s);
 }
 
+static bool goes_in_blocks(const char *op)
+{
+    return !strcmp(op, "Conv") || (!strcmp(op, "ConvTranspose") && window == 2);
+}
+
 /* The result of `make` on the cpu against ref; of a convolution, in blocks of channels, too. */
 static void check(const char *name, ortc_edge *(*make)(void), const char *op, const char *fused)
 {
@@ -194,11 +208,12 @@ static void check(const char *name, ortc_edge *(*make)(void), const char *op, co
         const int64_t count = run(g, "ref", want);
         /* ref rounds after every node */
         const float eps = type == ORTC_F32 ? 1e-5F : type == ORTC_F16 ? 4e-3F : 3e-2F;
-        for (int blocks = 0; blocks <= !strcmp(op, "Conv"); blocks++) {
+        for (int blocks = 0; blocks <= goes_in_blocks(op); blocks++) {
             const ortc_node *n = g->first;
             char choose[64];
             while (strcmp(n->type, op)) n = n->next;
-            snprintf(choose, sizeof choose, "%s=@aBcd16b", n->name); /* by name: or planning fails */
+            snprintf(choose, sizeof choose, "%s=%s", n->name, /* by name: or planning fails */
+                     strcmp(op, "Conv") ? "conv_transpose.blocked" : "@aBcd16b");
             cr_assert_eq(run_chosen(g, "cpu", blocks ? choose : NULL, have), count);
             for (int64_t i = 0; i < count; i++)
                 cr_assert_leq(fabsf(have[i] - want[i]), eps * (4 + fabsf(want[i])),
@@ -267,6 +282,37 @@ Test(epilogues, of_convolutions)
         check("mish", mish, "Conv", "Mul Softplus Tanh Mul");
         check("meeting", meeting, "Conv", "Relu Tanh Mul Sub");
         check("later", later, "Conv", "Add Elu");
+    }
+}
+
+static ortc_edge *relu(void) { return one("Relu", transposed(image("x"))); }
+static ortc_edge *biased(void)
+{
+    const int64_t n = filters;
+    return one("Sigmoid", two("Add", transposed(image("x")), constant(3, n, 1, 1, 0)));
+}
+static ortc_edge *swish(void)
+{
+    ortc_edge *y = transposed(image("x"));
+    return two("Mul", y, one("HardSigmoid", two("Add", y, scalar())));
+}
+static ortc_edge *by_filter(void)
+{
+    return two("PRelu", one("Tanh", transposed(image("x"))), constant(3, filters, 1, 1, 0));
+}
+
+/* Windows side by side, and others; filters of some blocks, of less than one, so few that Y is plain. */
+Test(epilogues, of_transposed_convolutions)
+{
+    for (window = 2; window <= 3; window++) {
+        static const int64_t some[] = {CHANNELS, 12, 3, 1};
+        for (size_t k = 0; k < ORTC_LENGTH(some); k++) {
+            filters = some[k];
+            check("relu", relu, "ConvTranspose", "Relu");
+            check("biased", biased, "ConvTranspose", "Add Sigmoid");
+            check("swish", swish, "ConvTranspose", "Add HardSigmoid Mul");
+            check("by filter", by_filter, "ConvTranspose", filters == 1 ? "Tanh PRelu" : "Tanh");
+        }
     }
 }
 
