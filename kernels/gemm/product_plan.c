@@ -22,7 +22,9 @@
 
 #define L2_A_BYTES (512 * 1024)        /* a task's packed rows of A, */
 #define L2_A_BYTES_SPLIT (1024 * 1024) /* where a machine has tiles, and then 2 MB of L2, with pieces of B, */
-#define L2_A_BYTES_TILES (1536 * 1024) /* and without: B comes from memory once for all rows */
+#define L2_A_BYTES_TILES (896 * 1024)  /* and without: results go through L2, too; but where B is large, */
+#define L2_A_BYTES_ONCE (1536 * 1024)  /* it comes from memory once for all rows */
+#define LARGE_B_BYTES (2048 * 1024)
 #define TILES_PANELS 16                /* so many of tiles are tasks enough: rows are not dealt to several */
 #define NEAR_B_BYTES (2560 * 1024)     /* packed B that every task may read anew: a core's share of L3 */
 #define LOCAL_B_BYTES (192 * 1024)     /* panels that a task packs at a time */
@@ -131,8 +133,10 @@ static void deal_evenly(ortc_product_plan *p, double flops)
 static void split(ortc_product_plan *p, double flops, double bytes)
 {
     const int64_t block_bytes = ortc_form_data(&p->line->a, p->line->a.width, p->kc);
+    const int large_b = ortc_form_data(&p->line->b, p->panels * p->line->b.width, p->kc) > LARGE_B_BYTES;
     const int64_t near_bytes = !p->line->begin                  ? L2_A_BYTES
                                : p->line->can & ORTC_LINE_SPLIT ? L2_A_BYTES_SPLIT
+                               : large_b                        ? L2_A_BYTES_ONCE
                                                                 : L2_A_BYTES_TILES;
     const int64_t fit = clamp(near_bytes / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
     const double want = tasks_wanted(p, flops, bytes), enough = tasks_enough(p);
