@@ -23,6 +23,17 @@ typedef struct ortc_attend_row {
     float most; /* -infinity at first */
 } ortc_attend_row;
 
+/* A row of products: those from `begin` to `end`, times a factor, are the scores, others weigh 0. */
+typedef struct ortc_attend_products {
+    size_t begin, end;
+    float *s;         /* overwritten */
+    const void *mask; /* mask[j] is of s[j] */
+    ortc_attend_row *row;
+    uint16_t *to; /* weights */
+    float by;     /* what the row's results so far are to be multiplied by */
+} ortc_attend_products;
+#define ORTC_ATTEND_TOGETHER 4 /* rows at a time: one waits for its largest score beside the others */
+
 typedef struct ortc_attend_vec {
     /* s[r][j] = scale * the product of row r of q, dense, and row j of k; few rows: k is read once, q many
      * times */
@@ -31,16 +42,17 @@ typedef struct ortc_attend_vec {
     /* o[r] += the sum over keys, in order, of p[r][j] v[j]; o is dense */
     void (*mix[3])(size_t rows, size_t keys, size_t d, const float *p, size_t ldp, const void *v, size_t ldv,
                    float *o);
+    /* y = by * x, rounded once */
+    void (*store[3])(size_t n, const float *x, float by, void *y);
     /* n scores become their weights: capped by softcap * tanh(s / softcap) where softcap > 0, the mask added,
      * exp(s - most) with the largest so far. Returns what the results so far are to be multiplied by. The
      * last vector is a whole one, of which what is behind n may become 0. */
     float (*weigh)(size_t n, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row);
-    /* As weigh, of n products, whole groups of ORTC_ATTEND_GROUP: those from `begin` to `end`, times
-     * `factor`, are the scores, others weigh 0; mask[j] is of s[j]. Weights are rounded to bf16, and go group
-     * by group to `to`, `step` elements apart; s is overwritten. For units of bf16, NULL where
-     * there is none. */
-    float (*halve)(size_t begin, size_t end, size_t n, float *s, float factor, const void *mask, int kind,
-                   float softcap, ortc_attend_row *row, uint16_t *to, size_t step);
+    /* As weigh, of some rows of n products, whole groups of ORTC_ATTEND_GROUP, whose weights are rounded to
+     * bf16 and go group by group, `step` elements apart, to where the rows say. For units of bf16, NULL
+     * where there is none. */
+    void (*halve)(size_t rows, ortc_attend_products *, size_t n, float factor, int kind, float softcap,
+                  size_t step);
     void (*scale)(size_t n, float *x, float by);
 } ortc_attend_vec;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_attend_vec)

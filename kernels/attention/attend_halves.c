@@ -103,9 +103,7 @@ static void halves_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at
         line->tile((size_t)mr, panel, (size_t)(padded / ORTC_ATTEND_GROUP), (char *)t->q + r0 * padded * 2,
                    (char *)t->k + c * padded * 2, panel, t->s + c, (size_t)ld, 0, NULL, NULL);
     }
-    for (int64_t r = 0; r < rows; r++)
-        ortc_attend_halve(t, r0 + r, at, n, t->s + r * ld, (uint16_t *)(void *)t->p + r * ORTC_ATTEND_GROUP,
-                          (size_t)(mr * ORTC_ATTEND_GROUP));
+    ortc_attend_halve(t, r0, rows, at, n, ld, mr);
     for (int64_t c = 0; c < p->value_size; c += width) {
         const int64_t nr = min64(p->value_size - c, width);
         line->tile((size_t)mr, (size_t)nr, (size_t)ceil_div(n, ORTC_ATTEND_GROUP), t->p,

@@ -119,15 +119,27 @@ void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, fl
                                     j->s->softcap, &t->state[r]));
 }
 
-void ortc_attend_halve(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s, uint16_t *to,
-                       size_t step)
+void ortc_attend_halve(ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n, int64_t ld,
+                       int64_t mr)
 {
     const ortc_attend_job *j = t->j;
-    const char *mask;
-    const ortc_attend_range of = scores_of(t, r, at, n, &mask);
-    results_times(t, r,
-                  j->p->body->halve((size_t)of.begin, (size_t)of.end, (size_t)ortc_attend_in_groups(n), s,
-                                    j->scale, mask, j->mask_kind, j->s->softcap, &t->state[r], to, step));
+    for (int64_t i = 0, some; i < rows; i += some) {
+        ortc_attend_products x[ORTC_ATTEND_TOGETHER];
+        some = min64(rows - i, ORTC_ATTEND_TOGETHER);
+        for (int64_t k = 0; k < some; k++) {
+            const char *mask;
+            const ortc_attend_range of = scores_of(t, r0 + i + k, at, n, &mask);
+            x[k] = (ortc_attend_products){.begin = (size_t)of.begin,
+                                          .end = (size_t)of.end,
+                                          .s = t->s + (i + k) * ld,
+                                          .mask = mask,
+                                          .row = &t->state[r0 + i + k],
+                                          .to = (uint16_t *)(void *)t->p + (i + k) * ORTC_ATTEND_GROUP};
+        }
+        j->p->body->halve((size_t)some, x, (size_t)ortc_attend_in_groups(n), j->scale, j->mask_kind,
+                          j->s->softcap, (size_t)(mr * ORTC_ATTEND_GROUP));
+        for (int64_t k = 0; k < some; k++) results_times(t, r0 + i + k, x[k].by);
+    }
 }
 
 /* What rows r0.. see of the keys at..end, all in all. */

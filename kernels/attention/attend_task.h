@@ -109,9 +109,10 @@ ortc_attend_range ortc_attend_seen_by(const ortc_attend_task *t, int64_t r0, int
 /* Scores of n keys from `at` on, of row r, become weights: those that it does not see 0; what the row has so
  * far is scaled. */
 void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s);
-/* The same for units of bf16, of products in whole groups (`halve` of attend.h). */
-void ortc_attend_halve(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s, uint16_t *to,
-                       size_t step);
+/* The same for units of bf16, of rows r0.. whose products are in t->s, `ld` apart, in whole groups (halve of
+ * attend.h); weights to t->p, in blocks of mr rows. */
+void ortc_attend_halve(ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n, int64_t ld,
+                       int64_t mr);
 
 /* ---- Ways: the rows of a task with those keys ---------------------------------------------------------- */
 

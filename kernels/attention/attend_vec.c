@@ -73,7 +73,13 @@ enum { KEYS = 8 };
                       v_store_f32(to + i, v_fma(w, v_load_##T(at + i, n), v_load_f32(to + i, n)), n);); \
             } \
     }
-#define OF(T, type) DOTS(T, type) MIX(T, type)
+#define STORE(T, type) \
+    static void store_##T(size_t count, const float *x, float by, void *y) \
+    { \
+        const vf32 f = v_set_f32(by); \
+        V_FOR(i, n, count, v_store_##T((type *)y + i, v_mul(v_load_f32(x + i, n), f), n);); \
+    }
+#define OF(T, type) DOTS(T, type) MIX(T, type) STORE(T, type)
 OF(f32, float)
 OF(f16, uint16_t)
 OF(bf16, uint16_t)
@@ -225,32 +231,132 @@ VFN vf32 mask_at(const void *mask, int kind, size_t i, size_t n)
     }
 }
 
-static float halve(size_t begin, size_t end, size_t n, float *s, float factor, const void *mask, int kind,
-                   float softcap, ortc_attend_row *row, uint16_t *to, size_t step)
+#define LOG2E 1.44269504f
+#define LARGE 8 /* e^8 is 3,000, of which sums of f32 hold enough */
+
+/* What most rows are: scores from the first on, and no cap. The largest of them, by lanes; where there is no
+ * mask, of products, which are not multiplied before their power is taken. What is behind the last, up to a
+ * whole vector, is hidden. */
+VFN vf32 largest(const int kind, const ortc_attend_products *x, float factor)
 {
-    const size_t lanes = v_lanes();
+    enum { L = V_LANES };
+    const size_t whole = x->end / L * L;
     const vf32 by = v_set_f32(factor), hidden = v_set_f32(-__builtin_inff());
+    vf32 top[2] = {hidden, hidden};
+    size_t i = 0;
+#define LARGEST(k, n, keep) \
+    do { \
+        vf32 v = v_load_f32(x->s + i, L); \
+        if (kind != ORTC_MASK_NONE) v = v_fma(v, by, mask_at(x->mask, kind, i, n)); \
+        v = keep; \
+        if (kind != ORTC_MASK_NONE || (n) < L) v_store_f32(x->s + i, v, L); \
+        top[k] = v_max(top[k], v); \
+        i += L; \
+    } while (0)
+    while (i + 2 * L <= whole) {
+        LARGEST(0, L, v);
+        LARGEST(1, L, v);
+    }
+    if (i < whole) LARGEST(0, L, v);
+    if (i < x->end) LARGEST(1, x->end - i, v_keep(v, x->end - i, -__builtin_inff()));
+#undef LARGEST
+    return v_max(top[0], top[1]);
+}
+
+/* Weights, of n, and their sum, by lanes. */
+VFN vf32 powers(const int kind, const ortc_attend_products *x, size_t n, float factor, float most,
+                size_t step)
+{
+    enum { L = V_LANES };
+    const vf32 scale = v_set_f32(kind == ORTC_MASK_NONE ? factor * LOG2E : LOG2E),
+               off = v_set_f32(most == -__builtin_inff() ? 0 : -most * LOG2E), zero = v_set_f32(0);
+    vf32 sums[2] = {zero, zero};
+    uint16_t *to = x->to;
+    size_t i = 0;
+    for (; i + L < x->end; i += 2 * L, to += step) {
+        const vf32 a = power_of_bf16(v_fma(v_load_f32(x->s + i, L), scale, off)),
+                   b = power_of_bf16(v_fma(v_load_f32(x->s + i + L, L), scale, off));
+        amx_store_two_bf16(to, a, b);
+        sums[0] = v_add(sums[0], a), sums[1] = v_add(sums[1], b);
+    }
+    for (; i < n; i += 2 * L, to += step) {
+        const vf32 a = i < x->end ? power_of_bf16(v_fma(v_load_f32(x->s + i, L), scale, off)) : zero;
+        amx_store_two_bf16(to, a, zero);
+        sums[0] = v_add(sums[0], a);
+    }
+    return v_add(sums[0], sums[1]);
+}
+
+/* Results so far are multiplied only where weights would become large beside the first block's. */
+VFN float reference(const int kind, const ortc_attend_products *x, float factor, float top)
+{
+    const float was = x->row->most, most = kind == ORTC_MASK_NONE && x->end > 0 ? top * factor : top;
+    return most - was < LARGE || !(most > was) ? was : most;
+}
+
+VFN void halve_rows(const int kind, const size_t rows, ortc_attend_products *x, size_t n, float factor,
+                    size_t step)
+{
+    vf32 v[ORTC_ATTEND_TOGETHER];
+    float most[ORTC_ATTEND_TOGETHER];
+    for (size_t k = 0; k < rows; k++) v[k] = largest(kind, &x[k], factor);
+    for (size_t k = 0; k < rows; k++) most[k] = reference(kind, &x[k], factor, V_ACROSS(v_max, v[k]));
+    for (size_t k = 0; k < rows; k++) v[k] = powers(kind, &x[k], n, factor, most[k], step);
+    for (size_t k = 0; k < rows; k++) x[k].by = go_on(x[k].row, most[k], V_ACROSS(v_sum, v[k]));
+}
+
+/* Any row. */
+static void halve_any(ortc_attend_products *x, size_t n, float factor, int kind, float softcap, size_t step)
+{
+    const size_t lanes = v_lanes(), begin = x->begin, end = x->end;
+    const vf32 by = v_set_f32(factor), hidden = v_set_f32(-__builtin_inff());
+    float *s = x->s;
     vf32 tops = hidden;
     for (size_t i = 0; i < n; i += lanes) {
         vf32 v = v_mul(v_load_f32(s + i, lanes), by);
         const size_t left = end > i ? end - i : 0;
         if (softcap > 0) v = v_mul(v_set_f32(softcap), v_tanh(v_div(v, v_set_f32(softcap))));
-        if (kind != ORTC_MASK_NONE) v = v_add(v, mask_at(mask, kind, i, left));
+        if (kind != ORTC_MASK_NONE) v = v_add(v, mask_at(x->mask, kind, i, left));
         if (left < lanes) v = v_keep(v, left, -__builtin_inff());
         if (begin > i) v = v_sel(v_first(begin - i), hidden, v);
         v_store_f32(s + i, v, lanes);
         tops = v_max(tops, v);
     }
-    const float top = V_ACROSS(v_max, tops), most = top > row->most ? top : row->most;
-    const vf32 log2e = v_set_f32(1.44269504f);
+    const float top = V_ACROSS(v_max, tops), most = top > x->row->most ? top : x->row->most;
+    const vf32 log2e = v_set_f32(LOG2E);
     const vf32 off = v_mul(log2e, v_set_f32(most == -__builtin_inff() ? 0 : -most));
     vf32 sums = v_set_f32(0);
     for (size_t i = 0; i < n; i += lanes) {
         const vf32 e = power_of_bf16(v_fma(v_load_f32(s + i, lanes), log2e, off));
-        amx_store_bf16(to + i / ORTC_ATTEND_GROUP * step + i % ORTC_ATTEND_GROUP, e, lanes);
+        amx_store_bf16(x->to + i / ORTC_ATTEND_GROUP * step + i % ORTC_ATTEND_GROUP, e, lanes);
         sums = v_add(sums, e);
     }
-    return go_on(row, most, V_ACROSS(v_sum, sums));
+    x->by = go_on(x->row, most, V_ACROSS(v_sum, sums));
+}
+
+static void halve(size_t rows, ortc_attend_products *x, size_t n, float factor, int kind, float softcap,
+                  size_t step)
+{
+    int plain = !(softcap > 0) && factor > 0;
+    for (size_t k = 0; k < rows; k++) plain &= x[k].begin == 0;
+    for (size_t k = 0; !plain && k < rows; k++) halve_any(&x[k], n, factor, kind, softcap, step);
+    if (!plain) return;
+#define ROWS_OF(kind) \
+    case kind: \
+        if (rows == ORTC_ATTEND_TOGETHER) \
+            halve_rows(kind, ORTC_ATTEND_TOGETHER, x, n, factor, step); \
+        else \
+            halve_rows(kind, rows, x, n, factor, step); \
+        return;
+    switch (kind) {
+        ROWS_OF(ORTC_MASK_NONE)
+        ROWS_OF(ORTC_MASK_F32)
+        ROWS_OF(ORTC_MASK_F16)
+        ROWS_OF(ORTC_MASK_BF16)
+        ROWS_OF(ORTC_MASK_BOOL)
+    default: return;
+    }
+#undef ROWS_OF
 }
 #else
 #define halve NULL /* where there is a unit for it, there is AVX-512 */
@@ -262,5 +368,9 @@ static void scale(size_t count, float *x, float by)
     V_FOR(i, n, count, v_store_f32(x + i, v_mul(v_load_f32(x + i, n), f), n););
 }
 
-const ortc_attend_vec V_NAME(ortc_attend_vec) = {
-    {dots_f32, dots_f16, dots_bf16}, {mix_f32, mix_f16, mix_bf16}, weigh, halve, scale};
+const ortc_attend_vec V_NAME(ortc_attend_vec) = {{dots_f32, dots_f16, dots_bf16},
+                                                 {mix_f32, mix_f16, mix_bf16},
+                                                 {store_f32, store_f16, store_bf16},
+                                                 weigh,
+                                                 halve,
+                                                 scale};

@@ -31,8 +31,9 @@
 ORTC_VEC_TABLE(ortc_attend_vec)
 
 enum {
-    ROWS = 128, /* of a task at most: packing a block of keys costs as much as 4 rows of products; of pieces
-                   twice as many */
+    ROWS = 128,        /* of a task at most: packing a block of keys costs as much as 4 rows of products, */
+    HALVES_ROWS = 192, /* on units for products of more: */
+    PIECES_MOST = 256,
     FEWEST_ROWS = 32,
     TASKS = 24,        /* enough for 8 threads to end together */
     HALVES_KEYS = 32,  /* a tile's width */
@@ -51,12 +52,11 @@ enum {
 /* ---- Tasks --------------------------------------------------------------------------------------------- */
 
 /* A finished row: sums over their weight. */
-static void finish(const ortc_attend_job *j, int64_t b, int64_t head, int64_t i, double sum, float *o)
+static void finish(const ortc_attend_job *j, int64_t b, int64_t head, int64_t i, double sum, const float *o)
 {
     const ortc_attend_plan *p = j->p;
     char *y = (char *)(uintptr_t)j->y.data + b * j->y.batch + head * j->y.head + i * j->y.step;
-    p->body->scale((size_t)p->value_size, o, sum == 0 ? 1 : (float)(1 / sum));
-    p->convert->narrow[j->y.type]((size_t)p->value_size, o, y);
+    p->body->store[j->y.type]((size_t)p->value_size, o, sum == 0 ? 1 : (float)(1 / sum), y);
 }
 
 /* What the parts of the keys gave: sums and largest scores, [rows of all][splits], then [..][value_size]. */
@@ -338,7 +338,10 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     /* rows of a task: few enough for L2, for a millisecond, and for threads to share */
     const double each = 2.0 * (double)(p->size + p->value_size), row = each * (double)p->total;
     const int64_t heads_of_keys = p->batch * p->kv_heads, elements = max64(p->size + p->value_size, 1);
-    int64_t most = min64(p->pieces ? 2 * ROWS : ROWS, BLOCK_BYTES / 4 / elements);
+    int64_t most = min64(p->halves   ? HALVES_ROWS
+                         : p->pieces ? PIECES_MOST
+                                     : ROWS,
+                         BLOCK_BYTES / 4 / elements);
     if (row > 0 && TASK_FLOPS_MAX / row < (double)most) most = (int64_t)(TASK_FLOPS_MAX / row);
     if (heads_of_keys > 0) most = min64(most, ceil_div(p->rows, ceil_div(TASKS, heads_of_keys)));
     most = max64(most, FEWEST_ROWS);

@@ -25,9 +25,9 @@
 #define L2_A_BYTES_TILES (896 * 1024)  /* and without: results go through L2, too; but where B is large, */
 #define L2_A_BYTES_ONCE (1536 * 1024)  /* it comes from memory once for all rows */
 #define LARGE_B_BYTES (2048 * 1024)
-#define TILES_PANELS 16                /* so many of tiles are tasks enough: rows are not dealt to several */
-#define NEAR_B_BYTES (2560 * 1024)     /* packed B that every task may read anew: a core's share of L3 */
-#define LOCAL_B_BYTES (192 * 1024)     /* panels that a task packs at a time */
+#define TILES_PANELS 16            /* so many of tiles are tasks enough: rows are not dealt to several */
+#define NEAR_B_BYTES (2560 * 1024) /* packed B that every task may read anew: a core's share of L3 */
+#define LOCAL_B_BYTES (192 * 1024) /* panels that a task packs at a time */
 #define DIRECT_KC 256   /* chunk of K when B is read where it lies: a page a row, and 256 are quickly found */
 #define DIRECT_BLOCKS 2 /* of rows: up to there B is read where it lies; */
 #define DIRECT_BLOCKS_SPLIT 6      /* where a task makes pieces of it anyway */
