@@ -99,6 +99,14 @@ VFN vf32 weight(vf32 s, float most)
     return v_sel(v_lt(d, least), v_set_f32(0), v_exp_normal(v_max(least, d))); /* NaN is second: it stays */
 }
 
+/* What weights of a block refer to: the largest score so far, or that of blocks before where weights do not
+ * become large beside theirs: so results are seldom multiplied. */
+#define LARGE 8 /* e^8 is 3,000 */
+VFN float reference(const ortc_attend_row *row, float top)
+{
+    return top - row->most < LARGE || !(top > row->most) ? row->most : top;
+}
+
 /* Returns what the row's results so far are to be multiplied by. */
 static float go_on(ortc_attend_row *row, float most, float sum)
 {
@@ -125,8 +133,7 @@ static float weigh_few(size_t n, float *s, const void *mask, int kind, ortc_atte
 {
     vf32 a = masked(0, n, s, mask, kind), b = masked(16, n, s, mask, kind), c = masked(32, n, s, mask, kind),
          d = masked(48, n, s, mask, kind);
-    const float top = V_ACROSS(v_max, v_max(v_max(a, c), v_max(b, d))),
-                most = top > row->most ? top : row->most;
+    const float most = reference(row, V_ACROSS(v_max, v_max(v_max(a, c), v_max(b, d))));
     a = weight(a, most), b = weight(b, most), c = weight(c, most), d = weight(d, most);
     v_store_f32(s, a, n);
     if (n > 16) v_store_f32(s + 16, b, n - 16);
@@ -193,7 +200,7 @@ static float weigh(size_t count, float *s, const void *mask, int kind, float sof
         break;
     default: SCORES(0, x);
     }
-    const float top = V_ACROSS(v_max, top0), most = top > row->most ? top : row->most;
+    const float most = reference(row, V_ACROSS(v_max, top0));
     for (i = 0; i + lanes <= count; i += lanes) {
         const vf32 e = weight(v_load_f32(s + i, lanes), most);
         v_store_f32(s + i, e, lanes);
@@ -232,7 +239,6 @@ VFN vf32 mask_at(const void *mask, int kind, size_t i, size_t n)
 }
 
 #define LOG2E 1.44269504f
-#define LARGE 8 /* e^8 is 3,000, of which sums of f32 hold enough */
 
 /* What most rows are: scores from the first on, and no cap. The largest of them, by lanes; where there is no
  * mask, of products, which are not multiplied before their power is taken. What is behind the last, up to a
@@ -287,20 +293,16 @@ VFN vf32 powers(const int kind, const ortc_attend_products *x, size_t n, float f
     return v_add(sums[0], sums[1]);
 }
 
-/* Results so far are multiplied only where weights would become large beside the first block's. */
-VFN float reference(const int kind, const ortc_attend_products *x, float factor, float top)
-{
-    const float was = x->row->most, most = kind == ORTC_MASK_NONE && x->end > 0 ? top * factor : top;
-    return most - was < LARGE || !(most > was) ? was : most;
-}
-
 VFN void halve_rows(const int kind, const size_t rows, ortc_attend_products *x, size_t n, float factor,
                     size_t step)
 {
     vf32 v[ORTC_ATTEND_TOGETHER];
     float most[ORTC_ATTEND_TOGETHER];
     for (size_t k = 0; k < rows; k++) v[k] = largest(kind, &x[k], factor);
-    for (size_t k = 0; k < rows; k++) most[k] = reference(kind, &x[k], factor, V_ACROSS(v_max, v[k]));
+    for (size_t k = 0; k < rows; k++) {
+        const float top = V_ACROSS(v_max, v[k]);
+        most[k] = reference(x[k].row, kind == ORTC_MASK_NONE && x[k].end > 0 ? top * factor : top);
+    }
     for (size_t k = 0; k < rows; k++) v[k] = powers(kind, &x[k], n, factor, most[k], step);
     for (size_t k = 0; k < rows; k++) x[k].by = go_on(x[k].row, most[k], V_ACROSS(v_sum, v[k]));
 }
@@ -322,7 +324,7 @@ static void halve_any(ortc_attend_products *x, size_t n, float factor, int kind,
         v_store_f32(s + i, v, lanes);
         tops = v_max(tops, v);
     }
-    const float top = V_ACROSS(v_max, tops), most = top > x->row->most ? top : x->row->most;
+    const float most = reference(x->row, V_ACROSS(v_max, tops));
     const vf32 log2e = v_set_f32(LOG2E);
     const vf32 off = v_mul(log2e, v_set_f32(most == -__builtin_inff() ? 0 : -most));
     vf32 sums = v_set_f32(0);
