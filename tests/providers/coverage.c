@@ -68,6 +68,7 @@ static bool is_out_of_reach(const ortc_kernel_info *k)
                 {"conv.pairs", ORTC_CPU_AVX512_BF16, 0},
                 {"conv.rounded_pairs", 0, 0},
                 {"conv.rounded_winograd", 0, 0},
+                {"conv_transpose.rounded", 0, 0},
                 {"conv_integer.tiled", ORTC_CPU_AMX, 0},
                 {"conv_integer.stem", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX},
                 {"conv_integer.blocked", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX}};
