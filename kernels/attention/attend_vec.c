@@ -86,17 +86,11 @@ OF(bf16, uint16_t)
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
 
-/* A weight that is no normal number is 0: beside the largest, 1, it is nothing, and some processors take a
- * hundred clocks for a multiplication with it (masks that take 100 off leave 3.8e-44). */
-#define LEAST (-87.33f)
-
 /* e^(s - most), and what is added to a row's sum. Where all is -infinity so far, 0 is taken off: -infinity -
  * -infinity would be NaN. */
 VFN vf32 weight(vf32 s, float most)
 {
-    const vf32 d = v_sub(s, v_set_f32(most == -__builtin_inff() ? 0 : most));
-    const vf32 least = v_set_f32(LEAST);
-    return v_sel(v_lt(d, least), v_set_f32(0), v_exp_normal(v_max(least, d))); /* NaN is second: it stays */
+    return v_exp_normal_or_0(v_sub(s, v_set_f32(most == -__builtin_inff() ? 0 : most)));
 }
 
 /* What weights of a block refer to: the largest score so far, or that of blocks before where weights do not

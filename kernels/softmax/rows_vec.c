@@ -13,7 +13,7 @@ enum { PIECE = 1024 };
 VFN vf32 power(const float *p, vf32 t, size_t length, size_t n)
 {
     v_prefetch(p + length);
-    return v_exp(v_sub(v_load_f32(p, n), t));
+    return v_exp_normal_or_0(v_sub(v_load_f32(p, n), t));
 }
 /* e, kept at p. */
 VFN vf32 kept(vf32 e, float *p, size_t n)
@@ -85,7 +85,7 @@ VFN void exponentials(size_t lines, size_t width, const float *x, size_t x_step,
     V_FOR(
         i, n, width, vf32 s = v_load_f32(sum + i, n); const vf32 t = v_load_f32(top + i, n);
         V_ROLLED for (size_t k = 0; k < lines; k++) {
-            const vf32 d = v_sub(v_load_f32(x + k * x_step + i, n), t), e = v_exp(d);
+            const vf32 d = v_sub(v_load_f32(x + k * x_step + i, n), t), e = v_exp_normal_or_0(d);
             s = v_add(s, e);
             v_store_f32(y + k * y_step + i, log ? d : e, n);
         } v_store_f32(sum + i, s, n););
