@@ -204,6 +204,10 @@ void ortc_platform_stay(const ortc_processors *, uint32_t node, bool also_slow);
 void ortc_platform_find_pages(void *block, size_t bytes);
 /* Of a block that is written and stays: the system may join small pages to huge ones in its own time. */
 void ortc_platform_join_pages(void *block, size_t bytes);
+/* The same now, of the first two megabytes with an address that is a multiple of these from *at bytes on,
+ * which take up to some milliseconds; *at becomes what is behind them. False: there are none. Who reads or
+ * writes there meanwhile waits. */
+bool ortc_platform_join_page(void *block, size_t bytes, size_t *at);
 /* Pages of a block that nobody has touched yet come from all nodes in turn; with one node, or where the
  * system refuses, nothing happens. */
 void ortc_platform_interleave(void *block, size_t bytes);

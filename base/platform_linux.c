@@ -78,6 +78,19 @@ void ortc_platform_join_pages(void *block, size_t bytes)
         madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
+#ifndef MADV_COLLAPSE /* of Linux 6.1; others say that they know no such thing */
+#define MADV_COLLAPSE 25
+#endif
+bool ortc_platform_join_page(void *block, size_t bytes, size_t *at)
+{
+    uintptr_t begin, end;
+    if (*at >= bytes || !whole_pages((char *)block + *at, bytes - *at, HUGE_PAGE, &begin, &end)) return false;
+    madvise((void *)begin, HUGE_PAGE, MADV_HUGEPAGE);
+    madvise((void *)begin, HUGE_PAGE, MADV_COLLAPSE); /* a wish */
+    *at = begin + HUGE_PAGE - (uintptr_t)block;
+    return true;
+}
+
 void *ortc_alloc_aligned(size_t bytes)
 {
     /* Blocks of at least two huge pages: the alignment then wastes little and every page but the ends can be

@@ -334,7 +334,10 @@ static ortc_status run_with(ortc_unit *u, ortc_run_args *a, ortc_error *error)
 ortc_status ortc_unit_run(ortc_unit *u, ortc_run_args *args, ortc_error *error)
 {
     ortc_unit_retain(u);
+    const bool joins = atomic_load_explicit(&u->packed->unjoined, memory_order_relaxed);
+    const int64_t start = joins ? ortc_now_ns() : 0;
     ortc_status status = run_with(u, args, error);
+    if (joins && status == ORTC_OK) ortc_pack_join(u->packed, ortc_now_ns() - start);
     ortc_unit_release(u);
     return status;
 }

@@ -11,10 +11,13 @@
 #include "plan.h"
 #include "runtime/call/call.h"
 
+#define JOIN_NS 500000 /* to copy two megabytes into one page, where it is there */
+
 bool ortc_pack_store_init(ortc_pack_store *s, uint64_t max_bytes)
 {
     memset(s, 0, sizeof *s);
     s->max_bytes = max_bytes;
+    s->cost = JOIN_NS;
     return !pthread_mutex_init(&s->lock, NULL) && !pthread_cond_init(&s->changed, NULL);
 }
 
@@ -148,6 +151,12 @@ static ortc_status fill_of(ortc_pack_store *s, ortc_pack_item *i, const ortc_con
     } else {
         ORTC_TRY(fill_at(data, c, how, param, env));
         ortc_platform_join_pages(data, bytes);
+        if (!i->device || !i->device->memory.device) {
+            pthread_mutex_lock(&s->lock);
+            s->fresh = true;
+            pthread_mutex_unlock(&s->lock);
+            atomic_store_explicit(&s->unjoined, true, memory_order_relaxed);
+        }
     }
     if (c->mapped) ortc_mapping_drop(c->data, c->bytes);
     return ORTC_OK;
@@ -323,6 +332,41 @@ static ortc_status aligned_fill(void *dst, const ortc_view *src, const void *par
 const ortc_packing ortc_packing_aligned = {sizeof(ortc_packing), "host.aligned", aligned_bytes, aligned_fill};
 
 const ortc_packing ortc_packing_plain = {sizeof(ortc_packing), "device.plain", aligned_bytes, aligned_fill};
+
+/* The next two megabytes, under the lock; false: there are none left. */
+static bool join_next(ortc_pack_store *s)
+{
+    for (size_t b = 0; b < ORTC_LENGTH(s->buckets); b++)
+        for (ortc_pack_item *i = s->buckets[b]; i; i = i->next) {
+            ortc_pack_slab *slab = i->slab;
+            if (!i->ready || (i->device && i->device->memory.device)) continue;
+            if (slab
+                    ? ortc_platform_join_page(slab->data, slab->used, &slab->joined)
+                    : ortc_platform_join_page((void *)(uintptr_t)i->packed.data, i->packed.bytes, &i->joined))
+                return true;
+        }
+    return false;
+}
+
+void ortc_pack_join(ortc_pack_store *s, int64_t ns)
+{
+    enum { SHARE = 8, MOST_NS = 20000000 };
+    if (s->interleaved || pthread_mutex_trylock(&s->lock)) return;
+    const bool packed = s->fresh;
+    s->fresh = false;
+    s->credit = packed ? 0 : s->credit + ns / SHARE;
+    s->credit = s->credit < MOST_NS ? s->credit : MOST_NS;
+    while (s->credit >= s->cost) {
+        const int64_t start = ortc_now_ns();
+        if (!join_next(s)) {
+            atomic_store_explicit(&s->unjoined, false, memory_order_relaxed);
+            break;
+        }
+        s->cost = ortc_now_ns() - start;
+        s->credit -= s->cost;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
 
 bool ortc_pack_alone(ortc_pack_store *s, ortc_pack_item *const *items, size_t count)
 {

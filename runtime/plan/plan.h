@@ -26,6 +26,7 @@
 #define ORTC_RUN_PLAN_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "graph/ir/infer.h"
 #include "runtime/place/placed.h"
@@ -38,7 +39,8 @@ typedef struct ortc_pack_item {
     bool ready, failed, cancelled; /* failed: no longer in the store */
     uint64_t constant;             /* id */
     ortc_open_device *device;      /* retained; whose memory it lies in, and whose kernels read it */
-    struct ortc_pack_slab *slab;   /* of which it is a part; NULL: it has memory of its own */
+    struct ortc_pack_slab *slab;   /* of which it is a part; NULL: it has memory of its own, */
+    size_t joined;                 /* of which so many bytes have huge pages, as far as there are some */
     const char *id;                /* of the packing */
     size_t param_bytes;
     uint64_t hash;
@@ -49,7 +51,7 @@ typedef struct ortc_pack_item {
 /* Memory in huge pages, cut into forms from its begin on; it goes with the last of them. */
 typedef struct ortc_pack_slab {
     char *data;
-    size_t used, items;
+    size_t used, items, joined; /* joined: as of an item */
 } ortc_pack_slab;
 
 typedef struct ortc_pack_store {
@@ -60,6 +62,9 @@ typedef struct ortc_pack_store {
     uint64_t bytes, max_bytes; /* max 0: none */
     uint64_t constants;        /* bytes of the model's constants in memory of ours, under the same limit */
     bool interleaved;          /* forms in host memory lie over all nodes in turn */
+    atomic_bool unjoined;      /* some forms may have small pages, */
+    bool fresh;                /* new ones among them */
+    int64_t credit, cost;      /* ns: that joining them may take, that two megabytes took */
 } ortc_pack_store;
 
 /* A form that one run reads, in memory that it shares with those of other steps: made anew where its step
@@ -92,6 +97,9 @@ ortc_status ortc_passing_make(const ortc_constant *, const ortc_packing *, const
                               size_t param_bytes, ortc_passing *out, ortc_error *);
 /* Puts it into its memory. */
 ortc_status ortc_passing_fill(const ortc_passing *, struct ortc_run_env *, ortc_error *);
+/* While `unjoined`, small pages of forms become huge ones, behind a run of `ns` that packed nothing, for an
+ * eighth of its time. Products that read weights in small pages from memory take up to a third longer. */
+void ortc_pack_join(ortc_pack_store *, int64_t ns);
 /* Whether one of these has no other user. */
 bool ortc_pack_alone(ortc_pack_store *, ortc_pack_item *const *, size_t count);
 /* The same bytes at an address that is a multiple of their element size (in one-file models they lie

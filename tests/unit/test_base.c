@@ -431,6 +431,29 @@ Test(base, what_is_written_stays_where_pages_are_asked_for)
     ortc_free_aligned(large, 7 << 20);
 }
 
+Test(base, small_pages_are_joined_where_they_are)
+{
+    enum { BYTES = 9 << 20 };
+    char *block = ortc_alloc_aligned(BYTES);
+    size_t at = 1, pages = 0;
+    cr_assert_not_null(block);
+    for (int i = 0; i < BYTES; i++) block[i] = (char)(i * 7 >> 3);
+    while (ortc_platform_join_page(block, BYTES - 1, &at)) { /* four megabytes and more begin at a multiple */
+        cr_assert_eq(((size_t)(uintptr_t)block + at) % (2 << 20), 0);
+        cr_assert_leq(at, (size_t)BYTES - 1);
+        pages++;
+    }
+    cr_expect_eq(pages,
+                 3); /* neither the first, which begins before `at`, nor the last, which is no whole one */
+    for (int i = 0; i < BYTES; i++) cr_assert_eq(block[i], (char)(i * 7 >> 3));
+    at = BYTES;
+    cr_expect(!ortc_platform_join_page(block, BYTES, &at));
+    at = 0;
+    cr_expect(!ortc_platform_join_page(block + 1, 100, &at));
+    cr_expect_eq(at, 0);
+    ortc_free_aligned(block, BYTES);
+}
+
 Test(base, interleaving_is_a_wish)
 {
     char *block = ortc_alloc_aligned(1 << 20);
