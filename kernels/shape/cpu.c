@@ -206,6 +206,7 @@ static void move_lanes(const lanes_job *j, const ortc_view *part, int64_t first,
         char *a = w + (first + k) / ORTC_BLOCK * j->inner * position + lane * bytes,
              *b = p + k / ORTC_BLOCK * j->inner * position + own * bytes;
         count = channels - k < room ? channels - k : room;
+        if (a == b) continue; /* it was made there */
         if (count == ORTC_BLOCK)
             memcpy(j->join ? a : b, j->join ? b : a, (size_t)(n * position));
         else
