@@ -353,10 +353,9 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 
 static ortc_status supports_rounded(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
-    (void)n;
     if (!ortc_rounds_to_bf16(device)) return ortc_no(why, "f32 is not to be rounded to bf16");
-    return ortc_tiled_uk_get(ORTC_TILED_ROUNDED) ? ORTC_OK
-                                                 : ortc_no(why, "there is no unit for products of bf16");
+    if (!ortc_tiled_uk_get(ORTC_TILED_ROUNDED)) return ortc_no(why, "there is no unit for products of bf16");
+    return ortc_conv_transpose_supports(n, device, why);
 }
 
 #define TRANSPOSE(title, rounds, may, its_flags) \

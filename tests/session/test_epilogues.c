@@ -316,6 +316,24 @@ Test(epilogues, of_transposed_convolutions)
     }
 }
 
+/* The same where the device rounds f32 to bf16, whose kernel is another one. */
+Test(epilogues, of_transposed_convolutions_that_round)
+{
+    static ortc_edge *(*const made[])(void) = {relu, biased, swish, by_filter};
+    static float want[MAX_COUNT], have[MAX_COUNT];
+    window = 2, filters = 12;
+    for (size_t k = 0; k < ORTC_LENGTH(made); k++) {
+        ortc_graph_add_output(g, "y", made[k]());
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        const int64_t count = run(g, "ref", want);
+        cr_assert_eq(run(g, "cpu:precision=bf16", have), count);
+        for (int64_t i = 0; i < count; i++)
+            cr_assert_leq(fabsf(have[i] - want[i]), 0.05F * (1 + fabsf(want[i])));
+        ortc_graph_destroy(g);
+        start();
+    }
+}
+
 static ortc_edge *dense(void)
 {
     return two("Add", one("Gelu", two("Add", product(rows("x")), constant(1, CHANNELS, 0, 0, 0))), rows("r"));
