@@ -140,8 +140,21 @@ static void *keep_busy(void *arg)
     return NULL;
 }
 
+/* A thread that is inside of AddressSanitizer's allocator at a fork leaves its locks taken in the child (gcc
+ * 12: one run in 70 hangs there, on a busy machine); the system's own allocator lets go of them. */
+#if defined(__SANITIZE_ADDRESS__)
+#define FORKS 0
+#else
+#define FORKS 1
+#endif
+
 static void forking(const char *path)
 {
+    if (!FORKS) {
+        printf(
+            "skipped: children beside busy threads, which AddressSanitizer's allocator does not let run\n");
+        return;
+    }
     ortc_model *m, *other;
     float first[80], again[80];
     pthread_t thread;
