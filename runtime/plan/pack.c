@@ -350,7 +350,7 @@ static bool join_next(ortc_pack_store *s)
 
 void ortc_pack_join(ortc_pack_store *s, int64_t ns)
 {
-    enum { SHARE = 8, MOST_NS = 20000000 };
+    enum { SHARE = 8, MOST_NS = 20000000, SLOW_NS = 3000000 };
     if (s->interleaved || pthread_mutex_trylock(&s->lock)) return;
     const bool packed = s->fresh;
     s->fresh = false;
@@ -358,12 +358,14 @@ void ortc_pack_join(ortc_pack_store *s, int64_t ns)
     s->credit = s->credit < MOST_NS ? s->credit : MOST_NS;
     while (s->credit >= s->cost) {
         const int64_t start = ortc_now_ns();
-        if (!join_next(s)) {
-            atomic_store_explicit(&s->unjoined, false, memory_order_relaxed);
-            break;
-        }
+        bool goes_on = join_next(s);
         s->cost = ortc_now_ns() - start;
         s->credit -= s->cost;
+        /* where the machine has to find the memory for it, the rest stays as it is until more is packed */
+        if (s->cost > SLOW_NS) goes_on = false, s->cost = JOIN_NS;
+        if (goes_on) continue;
+        atomic_store_explicit(&s->unjoined, false, memory_order_relaxed);
+        break;
     }
     pthread_mutex_unlock(&s->lock);
 }
