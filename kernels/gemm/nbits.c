@@ -6,6 +6,10 @@
  * whose panels of B are unpacked by the task that multiplies with them. Weights are not rounded to A's type,
  * as the operator's composition does for f16 and bf16. Left to the composition: 2 bits.
  *
+ * ROWS_OF_PAIRS rows and more are a product of bf16, weights rounded, too, where A is bf16 or may be rounded,
+ * by the level on a unit of tiles, or by the device: finite numbers above bf16's largest, 3.39e38, become
+ * infinity.
+ *
  * Products of one A (graph/specialise/sibling_products.c: queries, keys and values; gate and up) are one
  * node: of few rows A is spread once for all, and their rows are one loop, since a small product
  * alone is done before all threads have come to it. A node by itself is a group of one.

@@ -1,5 +1,5 @@
 /* kernels/gemm/nbits_rounded.c: MatMulNBits where accuracy_level 4 lets A be rounded to bytes, by the blocks
- * that weights have, for any number of rows.
+ * that weights have, for any number of rows; of many where there is no unit of tiles (nbits.c).
  *
  * A panel of weights, some blocks of it at a time, is turned from rows to columns as it lies, in words of 32
  * bits, which the tile pulls apart (nbits_bytes.inc); all rows of x go over it while it is in the caches. So
