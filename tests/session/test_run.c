@@ -422,6 +422,16 @@ Test(run, many_packed_forms_lie_together_and_go_one_by_one)
     }
     cr_expect_gt(in_slabs, FORMS / 2);
     cr_expect_eq(store.bytes, (uint64_t)FORMS * FORM_BYTES);
+    /* pages are joined behind runs that packed nothing, a short one's share being too little for one, until
+     * none are left or one is slow; what lies there stays */
+    const ortc_pack_slab *slab = items[FORMS / 2]->slab;
+    cr_assert_not_null(slab);
+    ortc_pack_join(&store, INT64_C(1000000000));
+    ortc_pack_join(&store, 1000);
+    cr_expect(atomic_load(&store.unjoined) && slab->joined == 0);
+    for (int i = 0; i < 1000 && atomic_load(&store.unjoined); i++)
+        ortc_pack_join(&store, INT64_C(1000000000));
+    cr_expect(!atomic_load(&store.unjoined));
     for (int i = 0; i < FORMS; i++) { /* every third first */
         const int k = i * 3 % FORMS;
         const unsigned char *data = items[k]->packed.data;
