@@ -41,7 +41,8 @@ static const struct {
     {"GroupNormalization", MOVES},
     {"InstanceNormalization", MOVES},
     {"Softmax", MOVES},
-    {"Attention", MOVES},
+    {"Attention", PRODUCT},
+    {"RotaryEmbedding", MOVES},
     {"Resize", MOVES},
     {"Concat", MOVES},
     {"Split", MOVES},
@@ -227,7 +228,7 @@ static bool may_change(const pass *p, const ortc_node *n)
     for (uint32_t i = 0; i < n->n_in && !weighted; i++) {
         if (!n->in[i] || ortc_edge_is_const(n->in[i]) || !is_of_type(n, i)) continue;
         const edge_state *e = &p->edges[n->in[i]->id];
-        if (!e->half && (r != POINTWISE || !e->derived)) return false;
+        if (!e->half && ((r != POINTWISE && r != PRODUCT) || !e->derived)) return false;
         any |= e->half;
     }
     return any;

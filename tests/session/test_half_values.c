@@ -171,6 +171,45 @@ Test(half_values, products_of_values)
     expect(7);
 }
 
+/* x [ROWS, INNER] as [1, ROWS, INNER], or that back */
+static ortc_edge *viewed(ortc_edge *x, bool back)
+{
+    const int64_t to[] = {1, ROWS, INNER}, rank = back ? 2 : 3;
+    ortc_constant *k;
+    int64_t *data = malloc(sizeof to);
+    memcpy(data, to + back, (size_t)rank * sizeof *to);
+    cr_assert_eq(ortc_constant_create(ORTC_I64, 1, &rank, data, (size_t)rank * sizeof *to, free, data, &k,
+                                      &e),
+                 ORTC_OK);
+    return node("Reshape", x, ortc_graph_constant(g, NULL, k));
+}
+static ortc_edge *with_int(ortc_edge *y, const char *name, int64_t v)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INT, .i = v};
+    ortc_node_set_attr(y->producer, name, &a);
+    return y;
+}
+
+/* Positions stay f32, and so does what they turn; queries and keys are rounded behind that. */
+Test(half_values, attention_whose_queries_and_keys_are_turned)
+{
+    ortc_edge *a = input("a", ORTC_F32), *to[3];
+    ortc_edge *b = with_int(with_int(node("Split", viewed(input("b", ORTC_F32), false), NULL), "axis", 2),
+                            "num_outputs", 2);
+    ortc_node_set_out(b->producer, 1, ortc_edge_create(g, NULL));
+    ortc_edge *cosines = node("Cos", b, NULL), *sines = node("Sin", b, NULL);
+    for (uint32_t i = 0; i < 3; i++) {
+        to[i] = viewed(product(a, i + 1), false);
+        if (i == 2) break;
+        to[i] = with_int(node("RotaryEmbedding", to[i], cosines), "num_heads", 1);
+        ortc_node_set_in(to[i]->producer, 2, sines);
+    }
+    ortc_edge *y = with_int(with_int(node("Attention", to[0], to[1]), "q_num_heads", 2), "kv_num_heads", 2);
+    ortc_node_set_in(y->producer, 2, to[2]);
+    result("y", product(viewed(y, true), 4));
+    expect(8);
+}
+
 /* A column is read where it lies: its weights are rounded and kept, the others only packed. */
 Test(half_values, weights_that_are_not_packed)
 {
