@@ -276,14 +276,12 @@ static bool never_negative(const ortc_dims *t, ortc_dim d, int depth)
     return e->what == ORTC_DIM_MAX ? a || b : a && b;
 }
 
-/* Is d the lesser of `of` and a number above 0? Then it broadcasts with `of` only where it is the same or 1.
- * Positions are cut to the length of the input from a table that is long enough. */
-static bool is_clamped(const ortc_dims *t, ortc_dim d, ortc_dim of)
+bool ortc_dims_is_clamped(const ortc_dims *t, ortc_dim d, ortc_dim of)
 {
     const ortc_dim_expr *e = expr_of(t, d);
     return e && e->what == ORTC_DIM_MIN &&
-           ((e->a == of && ortc_dim_is_number(e->b) && e->b > 0) ||
-            (e->b == of && ortc_dim_is_number(e->a) && e->a > 0));
+           ((e->a == of && ortc_dim_is_number(e->b) && e->b > 1) ||
+            (e->b == of && ortc_dim_is_number(e->a) && e->a > 1));
 }
 
 /* The greatest, least or broadcast of two where one is proved to be it; ORTC_DIM_UNKNOWN where neither is. */
@@ -299,8 +297,8 @@ static ortc_dim either(const ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b)
         if (ortc_dim_is_number(a)) /* not 1: the other is 1 or the same */
             return a;
         if (ortc_dim_is_number(b)) return b;
-        if (is_clamped(t, b, a)) return a;
-        if (is_clamped(t, a, b)) return b;
+        if (ortc_dims_is_clamped(t, b, a)) return a;
+        if (ortc_dims_is_clamped(t, a, b)) return b;
     }
     return ORTC_DIM_UNKNOWN;
 }

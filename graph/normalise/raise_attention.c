@@ -232,8 +232,9 @@ static bool match_flat(attention_form *f)
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
 /* Of every mask every dim is 1 or that of the scores; the last one of all together is never stretched, for
- * Attention would pad it. dims: of all together. */
-static bool masks_fit(const attention_form *f, ortc_dim *dims)
+ * Attention would pad it. Nor can one of them stretch the scores there, whatever its symbol says: values are
+ * as many as keys. dims: of all together. */
+static bool masks_fit(const ortc_normalise *p, const attention_form *f, ortc_dim *dims)
 {
     const ortc_dim keys = f->k ? f->k->dims[2] : f->key_rows->dims[1];
     const ortc_dim scores[4] = {f->q->dims[0], f->q->dims[1], f->q->dims[2], keys};
@@ -246,9 +247,10 @@ static bool masks_fit(const attention_form *f, ortc_dim *dims)
             return false;
         for (int32_t d = 4 - at->rank; d < 4; d++) {
             const ortc_dim have = at->dims[d - (4 - at->rank)];
-            if (have == 1 && !same(scores[d], 1)) continue;
-            if (!same(have, scores[d])) return false;
-            dims[d] = have;
+            if (same(have, scores[d]) || ortc_dims_is_clamped(p->graph->dims, have, scores[d]))
+                dims[d] = scores[d];
+            else if (have != 1 && d < 3)
+                return false;
         }
     }
     return f->n_masks == 0 || same(dims[3], scores[3]);
@@ -496,7 +498,7 @@ static ortc_status raise(ortc_normalise *p, const ortc_op *op, attention_form *f
                     softcap = {.size = sizeof softcap, .kind = ORTC_ATTR_FLOAT, .f = (float)f->softcap};
     ortc_node *n;
     ortc_dim dims[4];
-    if (f->q->rank == 4 && !masks_fit(f, dims)) return ORTC_OK;
+    if (f->q->rank == 4 && !masks_fit(p, f, dims)) return ORTC_OK;
     const bool views = f->q->rank == 4 && f->scores->out[0]->rank == 3;
     if (!plain_mask(f) || views) {
         const bool made = (f->k || make_keys(p, f)) && rewrite(p, f, dims);

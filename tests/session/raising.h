@@ -137,9 +137,9 @@ static inline ortc_edge *transpose(ortc_edge *x, int64_t a, int64_t b, int64_t c
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
-static inline int64_t number(ortc_dim d)
+static inline int64_t number(ortc_dim d) /* of other symbols that of keys */
 {
-    return d == batch ? BATCH : d == length ? LENGTH : d == keys ? KEYS : d;
+    return d == batch ? BATCH : d == length ? LENGTH : d >= 0 ? d : KEYS;
 }
 
 /* The first output; inputs are made up from their names. Gives the number of elements. */
