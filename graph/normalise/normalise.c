@@ -12,6 +12,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"constant-targets", ortc_pass_constant_targets},
     {"dead-nodes", ortc_pass_dead_nodes}, /* before what is raised, which counts readers */
     {"qlinear", ortc_pass_qlinear},
+    {"flat-products", ortc_pass_flat_products},
     {"split-heads", ortc_pass_split_heads},
     {"added-views", ortc_pass_added_views},
     {"gather-first", ortc_pass_gather_first},

@@ -42,6 +42,7 @@ ortc_status ortc_pass_conv_batchnorm(ortc_normalise *);
 ortc_status ortc_pass_decided_where(ortc_normalise *);
 ortc_status ortc_pass_constant_targets(ortc_normalise *);
 ortc_status ortc_pass_qlinear(ortc_normalise *);
+ortc_status ortc_pass_flat_products(ortc_normalise *);
 ortc_status ortc_pass_split_heads(ortc_normalise *);
 ortc_status ortc_pass_added_views(ortc_normalise *);
 ortc_status ortc_pass_gather_first(ortc_normalise *);

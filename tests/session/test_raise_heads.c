@@ -112,6 +112,65 @@ Test(raise_heads, what_is_added_to_a_view_is_added_to_what_is_viewed)
     expect_left("for every second", "added-views", added_view(2, 3, 4, 3, 1));
 }
 
+/* ---- Products over flattened rows ---------------------------------------------------------------------- */
+
+enum {
+    PRODUCT_IS_GEMM = 1,
+    HAS_ROW = 2,   /* c [1, WIDTH_OUT]; else [WIDTH_OUT] */
+    IS_TURNED = 4, /* W^T */
+    HAS_ALPHA = 8,
+    HAS_MATRIX = 16,  /* c [BATCH * LENGTH, WIDTH_OUT] */
+    IS_READ = 32,     /* rows of the product */
+    IS_EXCHANGED = 64 /* [length, batch, ..] comes of it */
+};
+enum { WIDTH_OUT = 3 };
+
+static ortc_edge *flat_product(int how)
+{
+    ortc_edge *x = input("x", 3, batch, length, SIZE, 0), *shape = one("Shape", x);
+    ortc_edge *b = two("Gather", shape, INTS(0)), *n = two("Gather", shape, INTS(1));
+    ortc_edge *w = how & IS_TURNED ? input("w", 2, WIDTH_OUT, SIZE, 0, 0)
+                                   : input("w", 2, SIZE, WIDTH_OUT, 0, 0);
+    ortc_edge *c = how & HAS_MATRIX ? input("c", 2, BATCH * LENGTH, WIDTH_OUT, 0, 0)
+                   : how & HAS_ROW  ? input("c", 2, 1, WIDTH_OUT, 0, 0)
+                                    : input("c", 1, WIDTH_OUT, 0, 0, 0);
+    ortc_edge *rows = two("Reshape", x, INTS(-1, SIZE));
+    ortc_edge *y = how & PRODUCT_IS_GEMM ? apply("Gemm", 3, rows, w, c, NULL) : two("MatMul", rows, w);
+    if (how & IS_TURNED) with_int(y, "transB", 1);
+    if (how & HAS_ALPHA) {
+        const ortc_attr half = {.size = sizeof half, .kind = ORTC_ATTR_FLOAT, .f = 0.5F};
+        ortc_node_set_attr(y->producer, "alpha", &half);
+    }
+    if (how & IS_READ) ortc_graph_add_output(g, "more", one("Relu", y));
+    return two("Reshape", y,
+               how & IS_EXCHANGED ? concat(3, n, b, INTS(WIDTH_OUT), NULL)
+                                  : concat(3, b, n, INTS(WIDTH_OUT), NULL));
+}
+
+Test(raise_heads, products_of_flattened_rows_take_rows_as_they_are)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    const int forms[] = {0, PRODUCT_IS_GEMM, PRODUCT_IS_GEMM | HAS_ROW};
+    for (size_t i = 0; i < ORTC_LENGTH(forms); i++) {
+        ortc_graph_add_output(g, "y", one("Relu", flat_product(forms[i])));
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        const int64_t count = run(g, "ref", before);
+        cr_expect_eq(normalise("flat-products"), 1, "form %d", forms[i]);
+        cr_expect_eq(g->n_nodes, forms[i] ? 3 : 2, "form %d", forms[i]);
+        const ortc_node *n = find(g, "MatMul");
+        cr_assert_not_null(n, "form %d", forms[i]);
+        cr_expect_str_eq(n->in[0]->name, "x");
+        cr_assert_eq(run(g, "ref", after), count);
+        expect_close("rows", after, before, count);
+        again();
+    }
+    expect_left("weights are turned", "flat-products", flat_product(PRODUCT_IS_GEMM | IS_TURNED));
+    expect_left("with a factor", "flat-products", flat_product(PRODUCT_IS_GEMM | HAS_ALPHA));
+    expect_left("a bias of each row", "flat-products", flat_product(PRODUCT_IS_GEMM | HAS_MATRIX));
+    expect_left("rows are read", "flat-products", flat_product(PRODUCT_IS_GEMM | IS_READ));
+    expect_left("dims change places", "flat-products", flat_product(PRODUCT_IS_GEMM | IS_EXCHANGED));
+}
+
 /* x expanded to [batch, middle, 7], by a target that is asked where it equals `below`. */
 static ortc_edge *asked(int64_t middle, int64_t below)
 {
