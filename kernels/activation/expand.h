@@ -48,8 +48,9 @@ static inline int32_t ortc_expand_hard_swish(ortc_pw_builder *b, int32_t x)
  */
 int ortc_expands_to(const ortc_pointwise *p, uint32_t v, uint32_t x,
                     int32_t (*expand)(ortc_pw_builder *, int32_t x));
-/* The same of ortc_expand_gelu and _hard_swish, for those who have no other use of them (op.c). */
+/* The same of ortc_expand_gelu, _gelu_tanh, _hard_swish, for those who have no other use of them (op.c). */
 int ortc_is_gelu(const ortc_pointwise *p, uint32_t v, uint32_t x);
+int ortc_is_gelu_tanh(const ortc_pointwise *p, uint32_t v, uint32_t x);
 int ortc_is_hard_swish(const ortc_pointwise *p, uint32_t v, uint32_t x);
 
 #endif

@@ -155,6 +155,10 @@ int ortc_is_gelu(const ortc_pointwise *p, uint32_t v, uint32_t x)
 {
     return ortc_expands_to(p, v, x, ortc_expand_gelu);
 }
+int ortc_is_gelu_tanh(const ortc_pointwise *p, uint32_t v, uint32_t x)
+{
+    return ortc_expands_to(p, v, x, ortc_expand_gelu_tanh);
+}
 int ortc_is_hard_swish(const ortc_pointwise *p, uint32_t v, uint32_t x)
 {
     return ortc_expands_to(p, v, x, ortc_expand_hard_swish);

@@ -413,19 +413,23 @@ static void find_whole(lowering *l, int32_t v)
 {
     const ortc_pw_step *steps = l->p->steps, *s = &steps[v];
     if (s->op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32) return;
-    /* comparing takes long: there is no Gelu without an erf, and HardSwish ends in x times a minimum */
-    int erf = 0;
-    for (int32_t i = 0; i < v; i++) erf |= steps[i].op == ORTC_PW_ERF;
+    /* comparing takes long: there is no Gelu without an erf or a tanh, and HardSwish ends in x times a
+     * minimum */
+    const int rough = l->rough[v] && ortc_cpu_features() & ORTC_CPU_AVX512;
+    int erf = 0, tanh = 0;
+    for (int32_t i = 0; i < v; i++) erf |= steps[i].op == ORTC_PW_ERF, tanh |= steps[i].op == ORTC_PW_TANH;
     for (int32_t x = 0; x < v; x++) {
         if (type_of(l, x) != ORTC_F32 || steps[x].op == ORTC_PW_CONST) continue;
+        const uint32_t at = (uint32_t)v, of = (uint32_t)x;
         const int swish = (s->a == x && steps[s->b].op == ORTC_PW_MIN) ||
                           (s->b == x && steps[s->a].op == ORTC_PW_MIN);
-        const int gelu = erf && ortc_is_gelu(l->p, (uint32_t)v, (uint32_t)x);
-        if (!gelu && !(swish && ortc_is_hard_swish(l->p, (uint32_t)v, (uint32_t)x))) continue;
+        const uint8_t line = erf && ortc_is_gelu(l->p, at, of) ? rough ? LINE(gelu_bf16) : LINE(gelu_f)
+                             : tanh && rough && ortc_is_gelu_tanh(l->p, at, of) ? LINE(gelu_tanh_bf16)
+                             : swish && ortc_is_hard_swish(l->p, at, of)        ? LINE(hard_swish_f)
+                                                                                : NO;
+        if (line == NO) continue;
         l->whole[v] = (uint8_t)(x + 1);
-        l->whole_line[v] = !gelu                                                  ? LINE(hard_swish_f)
-                           : l->rough[v] && ortc_cpu_features() & ORTC_CPU_AVX512 ? LINE(gelu_bf16)
-                                                                                  : LINE(gelu_f);
+        l->whole_line[v] = line;
     }
 }
 
