@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/common/shape.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/norm/rows.h"
@@ -48,43 +49,61 @@ static void expand(const layer_job *j, int k, int64_t row, float *to)
         to[i] = (float)ortc_load_f64(v->data, v->dtype, w.at[k]);
 }
 
+/* y of row x, both of type t, which is f32 where scale and bias are one number a channel. */
+static void apply(const layer_job *j, int64_t row, int t, const void *x, double mean, double factor, void *y,
+                  float *scratch)
+{
+    const layer_plan *p = j->p;
+    const ortc_view *in = j->call->in;
+    const size_t length = (size_t)p->length;
+    if (p->channels) {
+        const int64_t first = row * p->channels % in[0].dims[1];
+        for (int64_t c = 0; c < p->channels; c++)
+            p->body->apply_one((size_t)p->inner, (const float *)x + c * p->inner, (float)mean, (float)factor,
+                               (float)ortc_load_f64(in[1].data, in[1].dtype, first + c),
+                               (float)ortc_load_f64(in[2].data, in[2].dtype, first + c),
+                               (float *)y + c * p->inner);
+        return;
+    }
+    const float *scale = p->varying ? scratch + length : j->vector[0], *bias = !p->biased ? NULL
+                                                                               : p->varying
+                                                                                   ? scratch + 2 * length
+                                                                                   : j->vector[1];
+    for (int k = 0; p->varying && k < 1 + p->biased; k++)
+        expand(j, k, row, scratch + (size_t)(1 + k) * length);
+    const bool by_unit = t == ORTC_FLOAT_BF16 && ortc_cpu_features() & ORTC_CPU_AMX;
+    (by_unit ? p->body->apply_amx : p->body->apply[t])(length, x, (float)mean, (float)factor, scale, bias, y);
+}
+
 static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
+    enum { TOGETHER = 4 }; /* rows, of which one waits for its sums beside the others */
     const layer_job *j = arg;
     const layer_plan *p = j->p;
     const ortc_view *in = j->call->in, *out = j->call->out;
-    const size_t length = (size_t)p->length, x_bytes = j->x == ORTC_FLOAT_F32 ? 4 : 2,
-                 y_bytes = j->y == ORTC_FLOAT_F32 ? 4 : 2;
-    float *own[2] = {NULL, NULL};
-    for (int k = 0; p->varying && k < 2; k++) own[k] = (float *)scratch + (size_t)(1 + k) * length;
-    for (int64_t row = begin; row < end; row++) {
-        const char *from = (const char *)in[0].data + (size_t)row * length * x_bytes;
-        char *to = out[0].dtype ? (char *)out[0].data + (size_t)row * length * y_bytes : NULL;
-        const float *x = (const float *)(const void *)from;
-        if (j->x != ORTC_FLOAT_F32) p->convert->widen[j->x](length, from, scratch), x = scratch;
-        double mean, variance;
-        p->body->measure(length, x, j->state->centred, &mean, &variance);
-        const double factor = 1 / sqrt(variance + j->state->epsilon);
-        if (j->call->n_out > 1 && out[1].dtype) ortc_store_f64(out[1].data, out[1].dtype, row, mean);
-        if (j->call->n_out > 2 && out[2].dtype) ortc_store_f64(out[2].data, out[2].dtype, row, factor);
-        if (!to) continue;
-        float *y = j->y == ORTC_FLOAT_F32 ? (float *)(void *)to : scratch;
-        if (p->channels) {
-            const int64_t first = row * p->channels % in[0].dims[1];
-            for (int64_t c = 0; c < p->channels; c++)
-                p->body->apply_one((size_t)p->inner, x + c * p->inner, (float)mean, (float)factor,
-                                   (float)ortc_load_f64(in[1].data, in[1].dtype, first + c),
-                                   (float)ortc_load_f64(in[2].data, in[2].dtype, first + c),
-                                   y + c * p->inner);
-        } else {
-            for (int k = 0; p->varying && k < 1 + p->biased; k++) expand(j, k, row, own[k]);
-            p->body->apply(length, x, (float)mean, (float)factor, p->varying ? own[0] : j->vector[0],
-                           !p->biased   ? NULL
-                           : p->varying ? own[1]
-                                        : j->vector[1],
-                           y);
+    const size_t x_row = (size_t)p->length * (j->x == ORTC_FLOAT_F32 ? 4 : 2),
+                 y_row = (size_t)p->length * (j->y == ORTC_FLOAT_F32 ? 4 : 2);
+    const bool same = !p->channels && j->x == j->y; /* else by f32, in scratch where x or y is none */
+    const int t = same ? j->x : ORTC_FLOAT_F32;
+    double mean[TOGETHER], factor[TOGETHER];
+    for (int64_t row = begin, n; row < end; row += n) {
+        const void *x = (const char *)in[0].data + (size_t)row * x_row;
+        char *to = out[0].dtype ? (char *)out[0].data + (size_t)row * y_row : NULL;
+        n = same ? min64(end - row, TOGETHER) : 1;
+        if (j->x != t) p->convert->widen[j->x]((size_t)p->length, x, scratch), x = scratch;
+        p->body->measure[t]((size_t)n, (size_t)p->length, x, j->state->centred, mean, factor);
+        for (int64_t r = 0; r < n; r++) factor[r] = 1 / sqrt(factor[r] + j->state->epsilon);
+        for (int64_t r = 0; r < n; r++) {
+            if (j->call->n_out > 1 && out[1].dtype)
+                ortc_store_f64(out[1].data, out[1].dtype, row + r, mean[r]);
+            if (j->call->n_out > 2 && out[2].dtype)
+                ortc_store_f64(out[2].data, out[2].dtype, row + r, factor[r]);
+            if (!to) continue;
+            const size_t at = (size_t)r * x_row; /* 0 where y is of another size */
+            apply(j, row + r, t, (const char *)x + at, mean[r], factor[r], j->y == t ? to + at : scratch,
+                  scratch);
+            if (j->y != t) p->convert->narrow[j->y]((size_t)p->length, scratch, to);
         }
-        if (j->y != ORTC_FLOAT_F32) p->convert->narrow[j->y](length, y, to);
     }
 }
 

@@ -151,7 +151,8 @@ static void lp_lines(void *arg, int64_t begin, int64_t end, void *scratch)
         for (int64_t i = 0; i < n; i++) f[i] = inverse_norm(j->s, (double)f[i]);
         for (int64_t k = 0; k < j->length; k++) {
             float *y = place(j, first + k * j->inner, scratch);
-            j->layer->apply((size_t)n, get(j, first + k * j->inner, n, scratch), 0, 1, f, NULL, y);
+            j->layer->apply[ORTC_FLOAT_F32]((size_t)n, get(j, first + k * j->inner, n, scratch), 0, 1, f,
+                                            NULL, y);
             put(j, first + k * j->inner, n, y);
         }
     }

@@ -3,55 +3,91 @@
 #include "kernels/norm/rows.h"
 
 #include "kernels/common/vector/reduce.h"
+#include "kernels/gemm/amx_bf16.h"
 
 enum { PIECE = 4096 };
 
-static double distances(size_t length, const float *x, float mean)
-{
-    const vf32 m = v_set_f32(mean);
-    double all = 0;
-    for (size_t at = 0; at < length; at += PIECE) {
-        const size_t count = length - at < PIECE ? length - at : PIECE;
-        V_REDUCE(sum, v_sum, 0, count, i, n, v_sub(v_load_f32(x + at + i, n), m));
-        all += (double)sum;
+#define SUMS(T, type) \
+    static double distances_##T(size_t length, const void *x, float mean) \
+    { \
+        const vf32 m = v_set_f32(mean); \
+        double all = 0; \
+        for (size_t at = 0; at < length; at += PIECE) { \
+            const size_t count = length - at < PIECE ? length - at : PIECE; \
+            const type *from = (const type *)x + at; \
+            V_REDUCE(sum, v_sum, 0, count, i, n, v_sub(v_load_##T(from + i, n), m)); \
+            all += (double)sum; \
+        } \
+        return all; \
+    } \
+    static double squares_##T(size_t length, const void *x, float mean) \
+    { \
+        const vf32 m = v_set_f32(mean); \
+        double all = 0; \
+        for (size_t at = 0; at < length; at += PIECE) { \
+            const size_t count = length - at < PIECE ? length - at : PIECE; \
+            const type *from = (const type *)x + at; \
+            V_REDUCE(sum, v_sum, 0, count, i, n, square(v_sub(v_load_##T(from + i, n), m))); \
+            all += (double)sum; \
+        } \
+        return all; \
+    } \
+    static void measure_##T(size_t rows, size_t length, const void *from, int centred, double *mean, \
+                            double *variance) \
+    { \
+        const type *x = from; \
+        for (size_t r = 0; r < rows; r++) \
+            mean[r] = centred ? distances_##T(length, x + r * length, 0) / (double)length : 0; \
+        for (size_t r = 0; r < rows; r++) \
+            variance[r] = squares_##T(length, x + r * length, (float)mean[r]) / (double)length; \
+    } \
+    static void apply_##T(size_t length, const void *from, float mean, float factor, const float *scale, \
+                          const float *bias, void *to) \
+    { \
+        const type *x = from; \
+        type *y = to; \
+        const vf32 m = v_set_f32(mean), f = v_set_f32(factor); \
+        if (bias) \
+            V_FOR(i, n, length, { \
+                const vf32 d = v_mul(v_sub(v_load_##T(x + i, n), m), f); \
+                v_store_##T(y + i, v_fma(d, v_load_f32(scale + i, n), v_load_f32(bias + i, n)), n); \
+            }); \
+        else \
+            V_FOR(i, n, length, { \
+                const vf32 d = v_mul(v_sub(v_load_##T(x + i, n), m), f); \
+                v_store_##T(y + i, v_mul(d, v_load_f32(scale + i, n)), n); \
+            }); \
     }
-    return all;
-}
+VFN vf32 square(vf32 d) { return v_mul(d, d); }
+SUMS(f32, float)
+SUMS(f16, uint16_t)
+SUMS(bf16, uint16_t)
 
-static double squares(size_t length, const float *x, float mean)
+#ifdef __AVX512F__
+/* As apply_bf16, rounded by AMX's own instruction. */
+static void apply_amx(size_t length, const void *from, float mean, float factor, const float *scale,
+                      const float *bias, void *to)
 {
-    const vf32 m = v_set_f32(mean);
-    double all = 0;
-    for (size_t at = 0; at < length; at += PIECE) {
-        const size_t count = length - at < PIECE ? length - at : PIECE;
-        V_REDUCE(sum, v_sum, 0, count, i, n,
-                 v_mul(v_sub(v_load_f32(x + at + i, n), m), v_sub(v_load_f32(x + at + i, n), m)));
-        all += (double)sum;
+    enum { L = V_LANES };
+    const uint16_t *x = from;
+    uint16_t *y = to;
+    const vf32 m = v_set_f32(mean), f = v_set_f32(factor), zero = v_set_f32(0);
+    size_t i = 0;
+    for (; i + 2 * L <= length; i += 2 * L) {
+        const vf32 a = v_mul(v_sub(v_load_bf16(x + i, L), m), f),
+                   b = v_mul(v_sub(v_load_bf16(x + i + L, L), m), f);
+        amx_store_two_bf16(y + i, v_fma(a, v_load_f32(scale + i, L), bias ? v_load_f32(bias + i, L) : zero),
+                           v_fma(b, v_load_f32(scale + i + L, L), bias ? v_load_f32(bias + i + L, L) : zero));
     }
-    return all;
+    for (; i < length; i += L) {
+        const size_t n = length - i;
+        const vf32 d = v_mul(v_sub(v_load_bf16(x + i, n), m), f);
+        amx_store_bf16(y + i, v_fma(d, v_load_f32(scale + i, n), bias ? v_load_f32(bias + i, n) : zero), n);
+    }
 }
-
-static void measure(size_t length, const float *x, int centred, double *mean, double *variance)
-{
-    *mean = centred ? distances(length, x, 0) / (double)length : 0;
-    *variance = squares(length, x, (float)*mean) / (double)length;
-}
-
-static void apply(size_t length, const float *x, float mean, float factor, const float *scale,
-                  const float *bias, float *y)
-{
-    const vf32 m = v_set_f32(mean), f = v_set_f32(factor);
-    if (bias)
-        V_FOR(i, n, length, {
-            const vf32 d = v_mul(v_sub(v_load_f32(x + i, n), m), f);
-            v_store_f32(y + i, v_fma(d, v_load_f32(scale + i, n), v_load_f32(bias + i, n)), n);
-        });
-    else
-        V_FOR(i, n, length, {
-            const vf32 d = v_mul(v_sub(v_load_f32(x + i, n), m), f);
-            v_store_f32(y + i, v_mul(d, v_load_f32(scale + i, n)), n);
-        });
-}
+#else
+#define apply_amx NULL
+#endif
 
 static void apply_one(size_t length, const float *x, float mean, float factor, float scale, float bias,
                       float *y)
@@ -63,4 +99,9 @@ static void apply_one(size_t length, const float *x, float mean, float factor, f
     });
 }
 
-const ortc_layer_rows V_NAME(ortc_layer_rows) = {distances, squares, measure, apply, apply_one};
+const ortc_layer_rows V_NAME(ortc_layer_rows) = {{measure_f32, measure_f16, measure_bf16},
+                                                 {apply_f32, apply_f16, apply_bf16},
+                                                 apply_amx,
+                                                 distances_f32,
+                                                 squares_f32,
+                                                 apply_one};
