@@ -90,6 +90,7 @@ static void halve_values(ortc_attend_task *t, int64_t at, int64_t end)
  * which may be behind the task's: they are multiplied, and not looked at. */
 static void halves_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at, int64_t end)
 {
+    static const ortc_uk_ahead near = {.near = 1}; /* panels of keys are short: nothing is to be asked for */
     const ortc_attend_plan *p = t->j->p;
     const ortc_product_line *line = p->line;
     const int64_t padded = ortc_attend_in_groups(p->size), width = line->b.width,
@@ -101,7 +102,7 @@ static void halves_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at
     for (int64_t c = 0; c < n; c += width) { /* columns behind the last key, too: so registers are stored */
         const size_t panel = (size_t)ortc_attend_panel_width(line, min64(end - at - c, width));
         line->tile((size_t)mr, panel, (size_t)(padded / ORTC_ATTEND_GROUP), (char *)t->q + r0 * padded * 2,
-                   (char *)t->k + c * padded * 2, panel, t->s + c, (size_t)ld, 0, NULL, NULL);
+                   (char *)t->k + c * padded * 2, panel, t->s + c, (size_t)ld, 0, NULL, &near);
     }
     ortc_attend_halve(t, r0, rows, at, n, ld, mr);
     for (int64_t c = 0; c < p->value_size; c += width) {

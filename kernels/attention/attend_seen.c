@@ -54,7 +54,6 @@ static ortc_attend_range without_ends(const ortc_attend_job *j, const char *mask
                       : j->mask_kind == ORTC_MASK_BF16 ? UINT64_C(0xff80ff80ff80ff80)
                                                        : 0,
              word;
-    if (!mask) return r;
     r.end = min64(r.end, j->mask_count);
     if (r.begin < r.end && !is_hidden(j, mask, r.begin) && !is_hidden(j, mask, r.end - 1)) return r;
     for (; r.end - r.begin >= each; r.end -= each) {
@@ -73,16 +72,18 @@ static ortc_attend_range without_ends(const ortc_attend_job *j, const char *mask
 ortc_attend_range ortc_attend_look(ortc_attend_task *t, ortc_attend_range keys)
 {
     const ortc_attend_job *j = t->j;
-    ortc_attend_range all = {keys.end, keys.begin};
+    const bool moves = j->s->causal || j->s->left >= 0 || j->s->right >= 0; /* with the position */
+    ortc_attend_range all = {keys.end, keys.begin}, seen = by_position(j, t->b, 0);
     for (int64_t r = 0; r < t->rows; r++) {
         const int64_t row = t->first + r, i = ortc_attend_index_of(t, row);
-        ortc_attend_range seen = by_position(j, t->b, i);
-        seen = (ortc_attend_range){max64(seen.begin, keys.begin), min64(seen.end, keys.end)};
-        seen = without_ends(j, mask_of(j, t->b, ortc_attend_head_of(t, row), i), seen);
-        if (seen.begin >= seen.end) seen = (ortc_attend_range){keys.end, keys.end};
-        t->seen[r] = seen;
-        if (seen.begin == seen.end) continue;
-        all = (ortc_attend_range){min64(all.begin, seen.begin), max64(all.end, seen.end)};
+        if (moves) seen = by_position(j, t->b, i);
+        ortc_attend_range of = {max64(seen.begin, keys.begin), min64(seen.end, keys.end)};
+        if (j->mask_kind != ORTC_MASK_NONE)
+            of = without_ends(j, mask_of(j, t->b, ortc_attend_head_of(t, row), i), of);
+        if (of.begin >= of.end) of = (ortc_attend_range){keys.end, keys.end};
+        t->seen[r] = of;
+        if (of.begin == of.end) continue;
+        all = (ortc_attend_range){min64(all.begin, of.begin), max64(all.end, of.end)};
     }
     return all;
 }
