@@ -46,14 +46,18 @@ static int64_t ldb_of(const run_args *r) { return r->p->swapped ? r->x->lda : r-
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
-/* The terms of a tail for the tile at (row, col), which has its residual in f32 where `residual` says. */
-static ortc_uk_tail_f32 tail_at(const job *j, int64_t row, int64_t col, const float *residual, size_t stride)
+/* The terms of a tail for the tile at (row, col), which has its residual in f32 where `residual` says. They
+ * are written where they will be read: a copy would read several at once of what was written one by one, and
+ * wait until results of the tiles before have left for memory. */
+static void tail_at(const job *j, int64_t row, int64_t col, const float *residual, size_t stride,
+                    ortc_uk_tail_f32 *t)
 {
     const ortc_product_args *x = j->r->x;
-    ortc_uk_tail_f32 t = {x->alpha, x->beta, NULL, NULL, residual, stride, x->act, x->lo, x->hi};
-    if (j->it.bias_col) t.bias_col = j->it.bias_col + col;
-    if (j->it.bias_row) t.bias_row = j->it.bias_row + row;
-    return t;
+    t->alpha = x->alpha, t->beta = x->beta;
+    t->bias_col = j->it.bias_col ? j->it.bias_col + col : NULL;
+    t->bias_row = j->it.bias_row ? j->it.bias_row + row : NULL;
+    t->residual = residual, t->residual_stride = stride;
+    t->act = x->act, t->lo = x->lo, t->hi = x->hi;
 }
 
 /* The residual under rows x cols at (row, col) of C as it is stored: where it lies, or in f32 in scratch. */
@@ -140,7 +144,8 @@ static void dot_task(const job *j, int64_t n0, int64_t n1)
         size_t stride;
         vec->dot[ortc_float_index(p->types.b)](nr, (size_t)p->k, x,
                                                ortc_product_at(j->it.b, i * ldb, p->types.b), (size_t)ldb, y);
-        const ortc_uk_tail_f32 t = tail_at(j, 0, i, residual_at(j, 0, i, 1, nr, wide, &stride), 0);
+        ortc_uk_tail_f32 t;
+        tail_at(j, 0, i, residual_at(j, 0, i, 1, nr, wide, &stride), 0, &t);
         ortc_product_tail(&t, y, nr, 1, nr);
         call_tile(j, y, nr, 1, nr, 0, i);
         store(j, y, nr, 1, nr, 0, i, p->n);
@@ -208,13 +213,13 @@ static void finish(const job *j, void *sums, size_t ld, size_t rows, size_t cols
     store(j, tile, ld, rows, cols, row, col, j->r->x->ldc);
 }
 
-static ortc_uk_tail_f32 tail_of(const job *j, int64_t row, int64_t col, int64_t rows, int64_t cols)
+static void tail_of(const job *j, int64_t row, int64_t col, int64_t rows, int64_t cols, ortc_uk_tail_f32 *t)
 {
     size_t stride = 0;
     float *wide = (float *)(void *)(j->scratch + j->r->p->at_residual);
     const float *residual = NULL;
     if (j->it.residual) residual = residual_at(j, row, col, (size_t)rows, (size_t)cols, wide, &stride);
-    return tail_at(j, row, col, residual, stride);
+    tail_at(j, row, col, residual, stride, t);
 }
 
 /* A panel of B part by part, over which all blocks pass before the next, while that is brought to L2. */
@@ -243,7 +248,8 @@ static void tiles_by_parts(const job *j, const chunk *ch, int64_t b0, int64_t b1
                          &ahead);
                 continue;
             }
-            const ortc_uk_tail_f32 tail = tail_of(j, row, n0, rows, cols);
+            ortc_uk_tail_f32 tail;
+            tail_of(j, row, n0, rows, cols, &tail);
             const int in_c = r->straight || r->halves;
             void *to = in_c ? ortc_product_at(j->it.c, row * ldc + n0, p->types.c) : sums;
             ch->tile((size_t)rows, (size_t)cols, (size_t)n, a, b, (size_t)ldb, to,
@@ -298,7 +304,7 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
                    (size_t)cols * 4);
     }
     ortc_uk_tail_f32 tail;
-    if (finish_now) tail = tail_of(j, row, n0, rows, cols);
+    if (finish_now) tail_of(j, row, n0, rows, cols, &tail);
     if (ch->k0 > 0) flags |= ORTC_UK_ACCUMULATE;
     if (r->halves) flags |= ORTC_UK_TO_BF16;
     const ortc_uk_panel panel = {b, j->scratch + p->at_pieces, p->alone};
