@@ -147,6 +147,8 @@ typedef struct ortc_blocked_uk {
     void (*finish[3])(size_t n, const void *residual, int32_t act, float lo, float hi, float *y);
     /* Sums of each row of n pixels of 16 channels: [row][16]. */
     void (*sum)(int64_t rows, int64_t n, const float *x, float *sums);
+    /* Rows of 16 elements, each times a factor of its own. */
+    void (*scale)(size_t rows, const float *x, const float *factor, float *y);
     /* n pixels of 16 channels to memory by type, rounded once; the channels from `lanes` on become 0. */
     void (*narrow[3])(size_t n, const float *x, size_t lanes, void *y);
 } ortc_blocked_uk;

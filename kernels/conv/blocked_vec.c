@@ -437,17 +437,17 @@ static void to_integers(size_t count, float *sums)
           { v_store_i32((int32_t *)(void *)sums + i, v_i32_of_f32(v_load_f32(sums + i, n)), n); });
 }
 
-const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
-                                                 BLOCKS,
-                                                 {dense_f32, dense_f16, dense_bf16},
-                                                 stem_f32,
-                                                 HALF_PIXELS,
-                                                 half_dense,
-                                                 half_stem,
-                                                 depthwise,
-                                                 {widen_f32, widen_f16, widen_bf16},
-                                                 widen_bytes,
-                                                 to_integers,
-                                                 {finish_f32, finish_f16, finish_bf16},
-                                                 sum_rows,
-                                                 {narrow_f32, narrow_f16, narrow_bf16}};
+static void scale_rows(size_t rows, const float *x, const float *factor, float *y)
+{
+    for (size_t i = 0; i < rows; i++, x += ORTC_BLOCK, y += ORTC_BLOCK) {
+        const vf32 f = v_set_f32(factor[i]);
+        V_FOR(k, n, ORTC_BLOCK, v_store_f32(y + k, v_mul(v_load_f32(x + k, n), f), n););
+    }
+}
+
+const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {
+    PIXELS,      BLOCKS,      {dense_f32, dense_f16, dense_bf16},
+    stem_f32,    HALF_PIXELS, half_dense,
+    half_stem,   depthwise,   {widen_f32, widen_f16, widen_bf16},
+    widen_bytes, to_integers, {finish_f32, finish_f16, finish_bf16},
+    sum_rows,    scale_rows,  {narrow_f32, narrow_f16, narrow_bf16}};

@@ -353,13 +353,8 @@ static void scale_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     const int64_t channels = s->d->ins * ORTC_BLOCK, block = channels * ORTC_BLOCK;
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
-        const float *factor = s->factor + i / s->d->outs * channels;
-        const float *restrict w = s->weights + i % s->d->outs * block;
-        float *restrict to = s->to + i * block;
-        for (int64_t c = 0; c < channels; c++, w += ORTC_BLOCK, to += ORTC_BLOCK) {
-            const float f = factor[c];
-            for (int k = 0; k < ORTC_BLOCK; k++) to[k] = w[k] * f;
-        }
+        s->d->uk->scale((size_t)channels, s->weights + i % s->d->outs * block,
+                        s->factor + i / s->d->outs * channels, s->to + i * block);
     }
 }
 
