@@ -284,6 +284,36 @@ bool ortc_dims_is_clamped(const ortc_dims *t, ortc_dim d, ortc_dim of)
             (e->b == of && ortc_dim_is_number(e->a) && e->a > 1));
 }
 
+/* The lesser of *x and a number, n if it is one. */
+static bool is_least(const ortc_dims *t, ortc_dim d, ortc_dim *x, int64_t *n)
+{
+    const ortc_dim_expr *e = expr_of(t, d);
+    if (!e || e->what != ORTC_DIM_MIN || ortc_dim_is_number(e->a) == ortc_dim_is_number(e->b)) return false;
+    *x = ortc_dim_is_number(e->a) ? e->b : e->a;
+    *n = ortc_dim_is_number(e->a) ? e->a : e->b;
+    return true;
+}
+
+bool ortc_dims_is_cut(const ortc_dims *t, ortc_dim d, ortc_dim of)
+{
+    if (ortc_dims_is_clamped(t, d, of)) return true;
+    const ortc_dim_expr *e = expr_of(t, d); /* max(min(x, n) - min(y, n), 0), x - y being `of` */
+    if (!e || e->what != ORTC_DIM_MAX || (e->a != 0 && e->b != 0)) return false;
+    terms s = {.constant = 0}, left = {.constant = 0};
+    ortc_dim of_end[2];
+    int64_t n[2];
+    sum_add(t, &s, e->a == 0 ? e->b : e->a, 1);
+    if (s.overflow || s.constant != 0 || s.count != 2 || s.list[0].factor * s.list[1].factor != -1)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (!is_least(t, s.list[i].of, &of_end[i], &n[i])) return false;
+    for (int i = 0; i < 2; i++) sum_add(t, &left, of_end[i], s.list[i].factor);
+    sum_add(t, &left, of, -1);
+    for (int i = 0; i < left.count; i++)
+        if (left.list[i].factor != 0) return false;
+    return n[0] == n[1] && !left.overflow && left.constant == 0;
+}
+
 /* The greatest, least or broadcast of two where one is proved to be it; ORTC_DIM_UNKNOWN where neither is. */
 static ortc_dim either(const ortc_dims *t, int32_t what, ortc_dim a, ortc_dim b)
 {

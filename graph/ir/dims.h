@@ -37,6 +37,8 @@ ortc_status ortc_dims_combine(ortc_dims *, int32_t what, ortc_dim a, ortc_dim b,
 /* Is d the lesser of `of` and a number above 1? Then it broadcasts with `of` only where it is the same.
  * Positions and masks are cut to the length of the input from a table that is long enough. */
 bool ortc_dims_is_clamped(const ortc_dims *, ortc_dim d, ortc_dim of);
+/* The same, or how many of `of` positions behind others are in such a table? It is never more than `of`. */
+bool ortc_dims_is_cut(const ortc_dims *, ortc_dim d, ortc_dim of);
 /* the text for what symbol and fresh return; ORTC_OK stays it */
 ortc_status ortc_dims_failed(ortc_error *, ortc_status);
 /* Numbers of all that is in the table, given numbers of the symbols (-1: not known): free() them; NULL:

@@ -231,13 +231,14 @@ static bool match_flat(attention_form *f)
 
 /* ---- Masks --------------------------------------------------------------------------------------------- */
 
-/* Of every mask every dim is 1 or that of the scores; the last one of all together is never stretched, for
- * Attention would pad it. Nor can one of them stretch the scores there, whatever its symbol says: values are
- * as many as keys. dims: of all together. */
+/* Of every mask every dim is 1 or that of the scores, cut to the end of a table or not; the last one of all
+ * together is never stretched, for Attention would pad it. Nor can one of them stretch the scores there,
+ * whatever its symbol says: values are as many as keys. dims: of all together. */
 static bool masks_fit(const ortc_normalise *p, const attention_form *f, ortc_dim *dims)
 {
     const ortc_dim keys = f->k ? f->k->dims[2] : f->key_rows->dims[1];
     const ortc_dim scores[4] = {f->q->dims[0], f->q->dims[1], f->q->dims[2], keys};
+    const ortc_dims *table = p->graph->dims;
     for (int i = 0; i < 4; i++) dims[i] = 1;
     for (int m = 0; m < f->n_masks; m++) {
         const ortc_edge *at = f->masks[m].at;
@@ -247,13 +248,18 @@ static bool masks_fit(const ortc_normalise *p, const attention_form *f, ortc_dim
             return false;
         for (int32_t d = 4 - at->rank; d < 4; d++) {
             const ortc_dim have = at->dims[d - (4 - at->rank)];
-            if (same(have, scores[d]) || ortc_dims_is_clamped(p->graph->dims, have, scores[d]))
-                dims[d] = scores[d];
-            else if (have != 1 && d < 3)
+            if (same(have, scores[d])) {
+                dims[d] = have;
+            } else if (d < 3 ? ortc_dims_is_cut(table, have, scores[d])
+                             : ortc_dims_is_clamped(table, have, scores[d])) {
+                if (dims[d] != 1 && dims[d] != have && !same(dims[d], scores[d])) return false;
+                if (dims[d] == 1) dims[d] = have;
+            } else if (have != 1 && d < 3) {
                 return false;
+            }
         }
     }
-    return f->n_masks == 0 || same(dims[3], scores[3]);
+    return f->n_masks == 0 || same(dims[3], scores[3]) || ortc_dims_is_clamped(table, dims[3], scores[3]);
 }
 
 static ortc_edge *apply(ortc_normalise *p, ortc_node *before, const char *op, ortc_edge *const *in,

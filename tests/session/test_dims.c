@@ -68,6 +68,24 @@ Test(dims, broadcasting_follows_numpy)
     cr_expect_eq(status, ORTC_SHAPE_MISMATCH);
 }
 
+Test(dims, what_is_cut_to_the_end_of_a_table)
+{
+    const ortc_dim s = symbol("seq"), past = symbol("past"), clamped = do_(ORTC_DIM_MIN, s, 64);
+    cr_expect(ortc_dims_is_clamped(&t, clamped, s));
+    cr_expect(ortc_dims_is_cut(&t, clamped, s));
+    cr_expect_not(ortc_dims_is_clamped(&t, do_(ORTC_DIM_MIN, s, 1), s), "it may be 1 beside more");
+    cr_expect_not(ortc_dims_is_cut(&t, do_(ORTC_DIM_MIN, add(s, 1), 64), s));
+    cr_expect_not(ortc_dims_is_cut(&t, past, s));
+    const ortc_dim end = do_(ORTC_DIM_MIN, add(past, s), 64), begin = do_(ORTC_DIM_MIN, past, 64),
+                   rows = do_(ORTC_DIM_MAX, sub(end, begin), 0);
+    cr_expect(ortc_dims_is_cut(&t, rows, s));
+    cr_expect_not(ortc_dims_is_clamped(&t, rows, s), "it may be 1 beside more");
+    cr_expect_not(ortc_dims_is_cut(&t, rows, past));
+    cr_expect_not(ortc_dims_is_cut(&t, do_(ORTC_DIM_MAX, sub(begin, end), 0), s));
+    const ortc_dim longer = do_(ORTC_DIM_MIN, add(past, s), 65);
+    cr_expect_not(ortc_dims_is_cut(&t, do_(ORTC_DIM_MAX, sub(longer, begin), 0), s), "another table");
+}
+
 Test(dims, overflow_is_an_error_and_division_by_zero_unknown)
 {
     cr_expect_eq(mul(INT64_C(1) << 40, INT64_C(1) << 40), ORTC_DIM_UNKNOWN);

@@ -56,18 +56,25 @@ Test(raise_transformer, attention_whose_scale_stands_behind_the_mask_scales_the_
 }
 
 /* GPT-2's masks: scores stay where a table of so many positions, cut to the lengths at hand, says so, and a
- * mask of padding is added, whose length is a symbol of its own. */
-static ortc_edge *attention_with_a_table(int64_t positions, ortc_dim total)
+ * mask of padding is added, whose length is a symbol of its own. past: there is a cache before the keys. */
+static ortc_edge *attention_with_a_table(int64_t positions, ortc_dim total, bool past)
 {
-    uint8_t below[64];
+    uint8_t below[256];
     for (int64_t i = 0; i < positions * positions; i++) below[i] = i % positions <= i / positions;
-    ortc_edge *q = input("q", 4, batch, HEADS, length, SIZE), *k = input("k", 4, batch, HEADS, keys, SIZE);
-    ortc_edge *v = input("v", 4, batch, HEADS, keys, SIZE), *mask = input("mask", 4, batch, 1, 1, total);
+    const ortc_dim fresh = past ? length : keys;
+    ortc_edge *q = input("q", 4, batch, HEADS, length, SIZE), *k = input("k", 4, batch, HEADS, fresh, SIZE);
+    ortc_edge *v = input("v", 4, batch, HEADS, fresh, SIZE), *mask = input("mask", 4, batch, 1, 1, total);
+    if (past) {
+        k = with_int(two("Concat", input("old_k", 4, batch, HEADS, keys, SIZE), k), "axis", 2);
+        v = with_int(two("Concat", input("past_v", 4, batch, HEADS, keys, SIZE), v), "axis", 2);
+    }
     ortc_edge *table =
         two("Reshape", constant(ORTC_BOOL, 1, positions * positions, below, (size_t)(positions * positions)),
             INTS(1, 1, positions, positions));
-    ortc_edge *rows = apply("Slice", 4, table, INTS(0), two("Gather", one("Shape", q), INTS(2)), INTS(2));
-    ortc_edge *seen = apply("Slice", 4, rows, INTS(0), two("Gather", one("Shape", k), INTS(2)), INTS(3));
+    ortc_edge *n = two("Gather", one("Shape", q), INTS(2)), *all = two("Gather", one("Shape", k), INTS(2));
+    ortc_edge *rows = past ? apply("Slice", 4, table, two("Sub", all, n), all, INTS(2))
+                           : apply("Slice", 4, table, INTS(0), n, INTS(2));
+    ortc_edge *seen = apply("Slice", 4, rows, INTS(0), all, INTS(3));
     ortc_edge *scores = two("Div", two("MatMul", q, transpose(k, 0, 1, 3, 2)), scalar(4));
     scores = two("Add", apply("Where", 3, seen, scores, scalar(-1e4), NULL), mask);
     return two("MatMul", with_int(one("Softmax", scores), "axis", -1), v);
@@ -75,13 +82,15 @@ static ortc_edge *attention_with_a_table(int64_t positions, ortc_dim total)
 
 Test(raise_transformer, attention_with_a_table_of_masks)
 {
-    const ortc_node *n = expect_raised("a table", "raise-attention", "Attention",
-                                       attention_with_a_table(8, symbol("total")));
-    cr_expect_str_eq(n->in[0]->name, "q");
-    cr_expect_str_eq(n->in[3]->producer->type, "Add");
-    again();
-    /* 1 is stretched to all keys and queries, and Attention would not see the others */
-    expect_left("a table of one", "raise-attention", attention_with_a_table(1, symbol("total")));
+    for (int past = 0; past < 2; past++) { /* a mask of one is stretched */
+        const ortc_node *n = expect_raised("a table", "raise-attention", "Attention",
+                                           attention_with_a_table(16, past ? 1 : symbol("total"), past));
+        cr_expect_str_eq(n->in[0]->name, "q");
+        cr_expect_str_eq(n->in[3]->producer->type, "Add");
+        again();
+        /* 1 is stretched to all keys and queries, and Attention would not see the others */
+        expect_left("a table of one", "raise-attention", attention_with_a_table(1, symbol("total"), past));
+    }
 }
 
 /* k and v [B, groups, S, D], every head HEADS / GROUPS times, as LLaMA's repeat_kv. */
