@@ -218,7 +218,15 @@ static void tail_of(const job *j, int64_t row, int64_t col, int64_t rows, int64_
     size_t stride = 0;
     float *wide = (float *)(void *)(j->scratch + j->r->p->at_residual);
     const float *residual = NULL;
-    if (j->it.residual) residual = residual_at(j, row, col, (size_t)rows, (size_t)cols, wide, &stride);
+    if (j->it.residual && j->r->halves) { /* as it is */
+        stride = (size_t)j->r->x->residual_stride;
+        residual = ortc_product_at(j->it.residual, row * j->r->x->residual_stride + col, ORTC_BF16);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t at = 0; at < cols; at += 32)
+                __builtin_prefetch((const uint16_t *)(const void *)residual + i * (int64_t)stride + at);
+    } else if (j->it.residual) {
+        residual = residual_at(j, row, col, (size_t)rows, (size_t)cols, wide, &stride);
+    }
     tail_at(j, row, col, residual, stride, t);
 }
 

@@ -271,6 +271,13 @@ static int is_straight(size_t nr, uint32_t flags, const ortc_uk_tail_f32 *tail)
     return nr % HALF == 0 && !(flags & (ORTC_UK_ACCUMULATE | ORTC_UK_TO_BF16)) && !tail;
 }
 
+/* n elements of a residual that is C's type. */
+INLINE vf32 load_residual(const int halves, const float *residual, size_t at, size_t n)
+{
+    return halves ? v_load_bf16((const uint16_t *)(const void *)residual + at, n)
+                  : v_load_f32(residual + at, n);
+}
+
 /* Rows of a whole tile, two vectors at a time: a bias along them, and (`more`) a residual and bounds. */
 INLINE void finish_rows(const int halves, const int more, size_t mr, float (*tile)[SIDE], float *c, size_t ld,
                         const ortc_uk_tail_f32 *t)
@@ -279,7 +286,8 @@ INLINE void finish_rows(const int halves, const int more, size_t mr, float (*til
     const vf32 lo = v_set_f32(clip ? t->lo : -__builtin_inff()),
                hi = v_set_f32(clip ? t->hi : __builtin_inff()), beta = v_set_f32(t ? t->beta : 0);
     for (size_t j = 0; j < SIDE; j += 2 * V_LANES) {
-        const float *residual = more && t->residual ? t->residual + j : NULL;
+        const float *residual = more ? t->residual : NULL;
+        size_t at = j; /* in it */
         vf32 bias[2] = {v_set_f32(0), v_set_f32(0)};
         for (size_t k = 0; t && t->bias_col && k < 2; k++)
             bias[k] = v_load_f32(t->bias_col + j + k * V_LANES, V_LANES);
@@ -287,10 +295,11 @@ INLINE void finish_rows(const int halves, const int more, size_t mr, float (*til
             vf32 v[2];
             for (size_t k = 0; k < 2; k++) {
                 v[k] = v_add(v_load_f32(tile[i] + j + k * V_LANES, V_LANES), bias[k]);
-                if (residual) v[k] = v_fma(beta, v_load_f32(residual + k * V_LANES, V_LANES), v[k]);
+                if (residual)
+                    v[k] = v_fma(beta, load_residual(halves, residual, at + k * V_LANES, V_LANES), v[k]);
                 if (more) v[k] = v_min(hi, v_max(lo, v[k])); /* v second: NaN stays */
             }
-            if (residual) residual += t->residual_stride;
+            if (residual) at += t->residual_stride;
             if (halves) {
                 amx_store_two_bf16((uint16_t *)(void *)c + i * ld + j, v[0], v[1]);
             } else {
@@ -332,7 +341,11 @@ static void finish(size_t mr, size_t nr, float (*tile)[SIDE], float *c, size_t l
             if (t) {
                 v = v_add(v_mul(v, alpha), bias);
                 if (t->bias_row) v = v_add(v, v_set_f32(ortc_uk_load_f32(t->bias_row + i)));
-                if (t->residual) v = v_fma(beta, v_load_f32(t->residual + i * t->residual_stride + j, n), v);
+                if (t->residual)
+                    v = v_fma(beta,
+                              load_residual(flags & ORTC_UK_TO_BF16, t->residual, i * t->residual_stride + j,
+                                            n),
+                              v);
                 if (t->act == ORTC_UK_ACT_LEAKY)
                     v = v_sel(v_lt(v, v_set_f32(0)), v_mul(v, v_set_f32(t->lo)), v);
                 else

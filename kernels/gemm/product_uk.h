@@ -55,7 +55,9 @@ enum {
     ORTC_UK_ACCUMULATE = 1u, /* `sums` holds those of earlier chunks */
     ORTC_UK_B_EXACT = 2u,    /* b has only nr readable columns: it is not a packed panel */
     ORTC_UK_A_PLAIN = 8u,    /* a is an ortc_uk_plain; of lines that CAN_PLAIN */
-    ORTC_UK_TO_BF16 = 4u, /* sums is C, of bf16; of lines that CAN_BF16, with a tail, not with ACCUMULATE */
+    /* sums is C, of bf16, and so is the tail's residual; of lines that CAN_BF16, with a tail, not with
+     * ACCUMULATE */
+    ORTC_UK_TO_BF16 = 4u,
 };
 
 #define ORTC_UK_ROW_PANELS \
