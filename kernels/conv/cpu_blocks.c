@@ -352,10 +352,9 @@ static void scale_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
     const scaling *s = arg;
     const int64_t channels = s->d->ins * ORTC_BLOCK, block = channels * ORTC_BLOCK;
     (void)scratch;
-    for (int64_t i = begin; i < end; i++) {
+    for (int64_t i = begin; i < end; i++)
         s->d->uk->scale((size_t)channels, s->weights + i % s->d->outs * block,
                         s->factor + i / s->d->outs * channels, s->to + i * block);
-    }
 }
 
 static ortc_status scale_weights(const blocks_plan *b, const float *factor, float *to, ortc_call *call)

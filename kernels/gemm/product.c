@@ -46,9 +46,9 @@ static int64_t ldb_of(const run_args *r) { return r->p->swapped ? r->x->lda : r-
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
-/* The terms of a tail for the tile at (row, col), which has its residual in f32 where `residual` says. They
- * are written where they will be read: a copy would read several at once of what was written one by one, and
- * wait until results of the tiles before have left for memory. */
+/* The terms of a tail for the tile at (row, col), which has its residual where `residual` says. They are
+ * written where they will be read: a copy would read several at once of what was written one by one, and wait
+ * until results of the tiles before have left for memory. */
 static void tail_at(const job *j, int64_t row, int64_t col, const float *residual, size_t stride,
                     ortc_uk_tail_f32 *t)
 {
@@ -218,7 +218,7 @@ static void tail_of(const job *j, int64_t row, int64_t col, int64_t rows, int64_
     size_t stride = 0;
     float *wide = (float *)(void *)(j->scratch + j->r->p->at_residual);
     const float *residual = NULL;
-    if (j->it.residual && j->r->halves) { /* as it is */
+    if (j->it.residual && j->r->halves) { /* of bf16, as it lies */
         stride = (size_t)j->r->x->residual_stride;
         residual = ortc_product_at(j->it.residual, row * j->r->x->residual_stride + col, ORTC_BF16);
         for (int64_t i = 0; i < rows; i++)

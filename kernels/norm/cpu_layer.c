@@ -65,13 +65,12 @@ static void apply(const layer_job *j, int64_t row, int t, const void *x, double 
                                (float *)y + c * p->inner);
         return;
     }
-    const float *scale = p->varying ? scratch + length : j->vector[0], *bias = !p->biased ? NULL
-                                                                               : p->varying
-                                                                                   ? scratch + 2 * length
-                                                                                   : j->vector[1];
+    const float *scale = p->varying ? scratch + length : j->vector[0];
+    const float *bias = p->varying ? scratch + 2 * length : j->vector[1];
+    if (!p->biased) bias = NULL;
     for (int k = 0; p->varying && k < 1 + p->biased; k++)
         expand(j, k, row, scratch + (size_t)(1 + k) * length);
-    const bool by_unit = t == ORTC_FLOAT_BF16 && ortc_cpu_features() & ORTC_CPU_AMX;
+    const bool by_unit = t == ORTC_FLOAT_BF16 && ortc_cpu_features() & ORTC_CPU_AMX && p->body->apply_amx;
     (by_unit ? p->body->apply_amx : p->body->apply[t])(length, x, (float)mean, (float)factor, scale, bias, y);
 }
 
