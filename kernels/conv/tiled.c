@@ -10,6 +10,7 @@
 #define TOGETHER_BYTES (1536 * 1024.0) /* of what is laid out first */
 #define ROWS 8                         /* fewer in a band only where they do not fit */
 #define TASK_CLOCKS 20e3
+#define TASK_READ 8e3 /* elements of x, which then are two clocks each */
 #define GRAIN_CLOCKS 8e3
 #define GRAIN_OF_MANY 3e3 /* more than FEW_THREADS */
 #define LONG_TASK 4e6
@@ -116,12 +117,16 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
                         (double)p->groups * (double)p->taps * (double)clocks_of_tile(p->kind) *
                         with_ends(p->kind) / ORTC_TILE_HALF;
     const int64_t most = most_tasks(p->kind, threads),
-                  want = (int64_t)fmin(fmax(macs / TASK_CLOCKS, 1), (double)most);
+                  point = p->taps == 1 && rows == 1 && columns > ORTC_TILE_PIXELS;
+    /* Points of few filters wait for pixels, which come from the processors that have written them, rather
+     * than for products; pieces, whose bands must be the same, are cut so for one thread, too. */
+    const int reads = point && (threads != 1 || ortc_tiled_in_pieces(p->kind));
+    const double read = reads ? (double)(p->images * p->group * p->ins * p->in_count * BLOCK) : 0;
+    const int64_t want = (int64_t)fmin(fmax(fmax(macs / TASK_CLOCKS, read / TASK_READ), 1), (double)most);
     lay_out(p, rows, columns);
     const int64_t outer = p->bands;
     p->together = (double)p->bands * (double)p->band <= TOGETHER_BYTES && outer < most;
     /* Points: who lays pixels out multiplies them, with weights that all have at hand. */
-    const int64_t point = p->taps == 1 && rows == 1 && columns > ORTC_TILE_PIXELS;
     if (point && p->kind != ORTC_TILED_PLAIN && (double)weights_of(p) <= TOGETHER_BYTES) p->together = 0;
     /* Each task lays out all of a small image, and goes over filters of its own: so weights are read once by
      * all together, whoever reads these filters' results finds them, and nothing that is laid out goes from
@@ -177,7 +182,8 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     } else if (threads > FEW_THREADS && p->bands < threads) {
         share_bands(p, pairs, threads);
     }
-    const double task = product_clocks(p) * with_ends(p->kind) / (double)tasks_of(p),
+    const double work = product_clocks(p) * with_ends(p->kind) + 2 * read;
+    const double task = work / (double)tasks_of(p),
                  grain = threads > FEW_THREADS ? GRAIN_OF_MANY : GRAIN_CLOCKS;
     p->grain = task >= grain ? 1 : (int64_t)(grain / (task + 1)) + 1;
 }
