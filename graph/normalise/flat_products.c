@@ -10,8 +10,6 @@
  */
 #include "match.h"
 
-static bool same(ortc_dim a, ortc_dim b) { return a == b && a != ORTC_DIM_UNKNOWN; }
-
 /* Is n a MatMul, or a Gemm that is one and a bias? */
 static bool is_product(const ortc_node *n)
 {
@@ -30,10 +28,11 @@ static ortc_edge *rows_of(const ortc_node *n, const ortc_edge *y)
     ortc_edge *x = flat ? flat->in[0] : NULL;
     const ortc_edge *a = n->in[0], *made = n->out[0];
     if (!x || !y->type || a->rank != 2 || made->rank != 2 || x->rank < 3 || y->rank != x->rank ||
-        !same(x->dims[x->rank - 1], a->dims[1]) || !same(y->dims[y->rank - 1], made->dims[1]))
+        !ortc_match_same(x->dims[x->rank - 1], a->dims[1]) ||
+        !ortc_match_same(y->dims[y->rank - 1], made->dims[1]))
         return NULL;
     for (int32_t i = 0; i + 1 < x->rank; i++)
-        if (!same(x->dims[i], y->dims[i])) return NULL;
+        if (!ortc_match_same(x->dims[i], y->dims[i])) return NULL;
     return x;
 }
 

@@ -17,6 +17,9 @@ static inline bool ortc_match_is(const ortc_node *n, const char *type)
     return n && n->op && !*n->domain && !n->epilogue && !strcmp(n->type, type);
 }
 
+/* Provably the same extent. */
+static inline bool ortc_match_same(ortc_dim a, ortc_dim b) { return a == b && a != ORTC_DIM_UNKNOWN; }
+
 /* The node that makes an edge, if it is of this type and has all of its first n_in inputs and the output. */
 static inline ortc_node *ortc_match_made(const ortc_edge *e, const char *type, uint32_t n_in)
 {

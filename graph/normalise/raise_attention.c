@@ -42,8 +42,6 @@ typedef struct attention_form {
     double scale, before, softcap; /* before: the part of scale behind the first MatMul; softcap 0: none */
 } attention_form;
 
-static bool same(ortc_dim a, ortc_dim b) { return a == b && a != ORTC_DIM_UNKNOWN; }
-
 /* What is transposed, if by these axes. */
 static ortc_edge *transposed(const ortc_edge *e, int64_t a, int64_t b, int64_t c, int64_t d)
 {
@@ -72,8 +70,8 @@ static ortc_edge *viewed(const ortc_node *n)
 {
     const ortc_edge *y = ortc_match_is(n, "Reshape") ? n->out[0] : NULL, *x = y ? n->in[0] : NULL;
     return x && ((x->rank == 3 && y->rank == 4) || (x->rank == 4 && y->rank == 3)) &&
-                   same(x->dims[x->rank - 1], y->dims[y->rank - 1]) &&
-                   same(x->dims[x->rank - 2], y->dims[y->rank - 2])
+                   ortc_match_same(x->dims[x->rank - 1], y->dims[y->rank - 1]) &&
+                   ortc_match_same(x->dims[x->rank - 2], y->dims[y->rank - 2])
                ? n->in[0]
                : NULL;
 }
@@ -179,8 +177,9 @@ static ortc_edge *transposed_flat(const ortc_edge *e)
         flat->in[0]->rank != 4)
         return NULL;
     const ortc_dim *k = flat->in[0]->dims, *rows = flat->out[0]->dims;
-    return same(e->dims[0], k[0]) && same(e->dims[1], k[1]) && same(e->dims[2], k[3]) &&
-                   same(e->dims[3], k[2]) && same(rows[1], k[2]) && same(rows[2], k[3])
+    return ortc_match_same(e->dims[0], k[0]) && ortc_match_same(e->dims[1], k[1]) &&
+                   ortc_match_same(e->dims[2], k[3]) && ortc_match_same(e->dims[3], k[2]) &&
+                   ortc_match_same(rows[1], k[2]) && ortc_match_same(rows[2], k[3])
                ? flat->in[0]
                : NULL;
 }
@@ -218,14 +217,15 @@ static bool match_flat(attention_form *f)
     ortc_edge *q = unflattened(f->q), *k = unflattened(f->k), *v = unflattened(f->v);
     ortc_node *back = ortc_match_reader(f->last->out[0], 1);
     const ortc_edge *y = viewed(back) ? back->out[0] : NULL;
-    if (q && k && v && y && y->rank == 4 && same(y->dims[0], q->dims[0]) && same(y->dims[1], q->dims[1])) {
+    if (q && k && v && y && y->rank == 4 && ortc_match_same(y->dims[0], q->dims[0]) &&
+        ortc_match_same(y->dims[1], q->dims[1])) {
         f->q = q, f->k = k, f->v = v;
         f->last = back;
         return true;
     }
     return f->n_masks == 0 && f->q->rank == 3 && f->k->rank == 3 && f->v->rank == 3 &&
-           same(f->q->dims[0], f->k->dims[0]) && same(f->q->dims[0], f->v->dims[0]) &&
-           same(f->q->dims[2], f->k->dims[2]) && same(f->k->dims[1], f->v->dims[1]) &&
+           ortc_match_same(f->q->dims[0], f->k->dims[0]) && ortc_match_same(f->q->dims[0], f->v->dims[0]) &&
+           ortc_match_same(f->q->dims[2], f->k->dims[2]) && ortc_match_same(f->k->dims[1], f->v->dims[1]) &&
            ortc_match_typed(f->q, f->t) && ortc_match_typed(f->k, f->t) && ortc_match_typed(f->v, f->t);
 }
 
@@ -248,18 +248,19 @@ static bool masks_fit(const ortc_normalise *p, const attention_form *f, ortc_dim
             return false;
         for (int32_t d = 4 - at->rank; d < 4; d++) {
             const ortc_dim have = at->dims[d - (4 - at->rank)];
-            if (same(have, scores[d])) {
+            if (ortc_match_same(have, scores[d])) {
                 dims[d] = have;
             } else if (d < 3 ? ortc_dims_is_cut(table, have, scores[d])
                              : ortc_dims_is_clamped(table, have, scores[d])) {
-                if (dims[d] != 1 && dims[d] != have && !same(dims[d], scores[d])) return false;
+                if (dims[d] != 1 && dims[d] != have && !ortc_match_same(dims[d], scores[d])) return false;
                 if (dims[d] == 1) dims[d] = have;
             } else if (have != 1 && d < 3) {
                 return false;
             }
         }
     }
-    return f->n_masks == 0 || same(dims[3], scores[3]) || ortc_dims_is_clamped(table, dims[3], scores[3]);
+    return f->n_masks == 0 || ortc_match_same(dims[3], scores[3]) ||
+           ortc_dims_is_clamped(table, dims[3], scores[3]);
 }
 
 static ortc_edge *apply(ortc_normalise *p, ortc_node *before, const char *op, ortc_edge *const *in,
@@ -338,9 +339,10 @@ static bool match(ortc_node *softmax, attention_form *f)
     const ortc_edge *keys = f->k ? f->k : f->key_rows;
     const int heads = f->k ? 1 : 2;
     return is_4d(f->q, f->t) && is_4d(keys, f->t) && is_4d(f->v, f->t) &&
-           same(f->q->dims[0], keys->dims[0]) && same(f->q->dims[0], f->v->dims[0]) &&
-           same(f->q->dims[1], keys->dims[heads]) && same(f->q->dims[1], f->v->dims[1]) &&
-           same(f->q->dims[3], keys->dims[3]) && same(keys->dims[3 - heads], f->v->dims[2]);
+           ortc_match_same(f->q->dims[0], keys->dims[0]) && ortc_match_same(f->q->dims[0], f->v->dims[0]) &&
+           ortc_match_same(f->q->dims[1], keys->dims[heads]) &&
+           ortc_match_same(f->q->dims[1], f->v->dims[1]) && ortc_match_same(f->q->dims[3], keys->dims[3]) &&
+           ortc_match_same(keys->dims[3 - heads], f->v->dims[2]);
 }
 
 /* ---- Heads --------------------------------------------------------------------------------------------- */
@@ -358,15 +360,17 @@ static ortc_edge *unrepeated(ortc_edge *e, ortc_dtype t)
     const ortc_dim *one = expand->in[0]->dims, *all = reshape->in[0]->dims;
     static const int from[5] = {0, 1, -1, 2, 3};
     for (int i = 0; i < 5; i++)
-        if (i != 2 && (!same(one[i], x->dims[from[i]]) || !same(all[i], one[i]))) return e;
+        if (i != 2 && (!ortc_match_same(one[i], x->dims[from[i]]) || !ortc_match_same(all[i], one[i])))
+            return e;
     const int64_t axes_one = 2;
     const ortc_edge *axes = unsqueeze->in[1];
     if (!ortc_edge_is_const(axes) || axes->constant->dtype != ORTC_I64 || axes->constant->count != 1 ||
         memcmp(axes->constant->data, &axes_one, sizeof axes_one) != 0)
         return e;
     const bool numbers = x->dims[1] > 0 && all[2] > 0 && all[2] < INT32_MAX && x->dims[1] < INT32_MAX;
-    return one[2] == 1 && numbers && e->dims[1] == x->dims[1] * all[2] && same(e->dims[0], x->dims[0]) &&
-                   same(e->dims[2], x->dims[2]) && same(e->dims[3], x->dims[3])
+    return one[2] == 1 && numbers && e->dims[1] == x->dims[1] * all[2] &&
+                   ortc_match_same(e->dims[0], x->dims[0]) && ortc_match_same(e->dims[2], x->dims[2]) &&
+                   ortc_match_same(e->dims[3], x->dims[3])
                ? x
                : e;
 }
@@ -376,8 +380,8 @@ static ortc_edge *joined(const ortc_edge *split)
 {
     const ortc_node *n = split ? ortc_match_made(split, "Reshape", 2) : NULL;
     const ortc_edge *x = n ? n->in[0] : NULL;
-    if (!x || x->rank != 3 || split->rank != 4 || !same(x->dims[0], split->dims[0]) ||
-        !same(x->dims[1], split->dims[1]) || split->dims[2] <= 0 || split->dims[3] <= 0 ||
+    if (!x || x->rank != 3 || split->rank != 4 || !ortc_match_same(x->dims[0], split->dims[0]) ||
+        !ortc_match_same(x->dims[1], split->dims[1]) || split->dims[2] <= 0 || split->dims[3] <= 0 ||
         split->dims[2] > INT32_MAX || split->dims[3] > INT32_MAX ||
         x->dims[2] != split->dims[2] * split->dims[3])
         return NULL;
@@ -392,8 +396,8 @@ static ortc_node *joining(const ortc_node *product)
     ortc_edge *rows = ortc_match_is(swap, "Transpose") ? swap->out[0] : NULL;
     ortc_node *last = rows && transposed(rows, 0, 2, 1, 3) ? ortc_match_reader(rows, 1) : NULL;
     const ortc_edge *y = ortc_match_is(last, "Reshape") && last->in[0] == rows ? last->out[0] : NULL;
-    if (!y || y->rank != 3 || rows->rank != 4 || !same(y->dims[0], rows->dims[0]) ||
-        !same(y->dims[1], rows->dims[1]) || rows->dims[2] <= 0 || rows->dims[3] <= 0 ||
+    if (!y || y->rank != 3 || rows->rank != 4 || !ortc_match_same(y->dims[0], rows->dims[0]) ||
+        !ortc_match_same(y->dims[1], rows->dims[1]) || rows->dims[2] <= 0 || rows->dims[3] <= 0 ||
         rows->dims[2] > INT32_MAX || rows->dims[3] > INT32_MAX || y->dims[2] != rows->dims[2] * rows->dims[3])
         return NULL;
     return last;
@@ -473,7 +477,7 @@ static ortc_status place(ortc_normalise *p, const ortc_op *op, attention_form *f
         ortc_edge *k = f->k, *v = f->v;
         if (form < 2 && k) {
             k = unrepeated(k, f->t), v = unrepeated(v, f->t);
-            if (!same(k->dims[1], v->dims[1])) /* only one of them is repeated */
+            if (!ortc_match_same(k->dims[1], v->dims[1])) /* only one of them is repeated */
                 k = f->k, v = f->v;
         }
         ortc_edge *in[4] = {f->q, k, v, f->mask};

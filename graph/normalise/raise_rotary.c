@@ -16,8 +16,6 @@ typedef struct rotary_form {
     ortc_node *turned, *kept, *last; /* Mul by sin, Mul by cos, Add */
 } rotary_form;
 
-static bool same(ortc_dim a, ortc_dim b) { return a == b && a != ORTC_DIM_UNKNOWN; }
-
 /* The one element of a constant vector; `otherwise` where it is left out. */
 static bool element(const ortc_node *n, uint32_t port, int64_t otherwise, int64_t *out)
 {
@@ -65,8 +63,9 @@ static ortc_edge *angles_of(const ortc_edge *e, const char *function, const ortc
     ortc_edge *c = n ? n->in[0] : NULL;
     double v;
     if (!c || c->rank != 3 || !element(n, 1, 0, &axis) || (axis != 1 && axis != -3) ||
-        (c->dims[0] != 1 && !same(c->dims[0], x->dims[0])) || !same(c->dims[1], x->dims[2]) ||
-        !same(c->dims[2], x->dims[3]) || !c->type || !ortc_type_equal(c->type, x->type))
+        (c->dims[0] != 1 && !ortc_match_same(c->dims[0], x->dims[0])) ||
+        !ortc_match_same(c->dims[1], x->dims[2]) || !ortc_match_same(c->dims[2], x->dims[3]) || !c->type ||
+        !ortc_type_equal(c->type, x->type))
         return NULL;
     const ortc_dtype t = x->type->dtype;
     const ortc_edge *at = ortc_match_source(c, t);
@@ -154,11 +153,12 @@ static ortc_edge *expanded(ortc_normalise *p, ortc_node *before, ortc_edge *x, o
     const ortc_dim dims[3] = {x->dims[0], half->dims[1], half->dims[2]}, one = 1, three = 3;
     const ortc_attr zero = {.size = sizeof zero, .kind = ORTC_ATTR_INT},
                     end = {.size = sizeof end, .kind = ORTC_ATTR_INT, .i = 1};
-    if (same(half->dims[0], x->dims[0])) return half;
+    if (ortc_match_same(half->dims[0], x->dims[0])) return half;
     for (const ortc_use *u = half->uses; u; u = u->next)
         if (ortc_match_is(u->node, "Expand") && u->node->out[0] && u->node->out[0]->rank == 3 &&
-            same(u->node->out[0]->dims[0], dims[0]) && same(u->node->out[0]->dims[1], dims[1]) &&
-            same(u->node->out[0]->dims[2], dims[2]) && precedes(u->node, before))
+            ortc_match_same(u->node->out[0]->dims[0], dims[0]) &&
+            ortc_match_same(u->node->out[0]->dims[1], dims[1]) &&
+            ortc_match_same(u->node->out[0]->dims[2], dims[2]) && precedes(u->node, before))
             return u->node->out[0];
     ortc_edge *batch = apply(p, before, "Shape", &x, 1, 1, &one);
     if (!batch || !ortc_edge_set_shape(batch, ortc_tensor_type(ORTC_I64), 1, &one) ||

@@ -11,7 +11,8 @@
  * weights that are packed as they are packed, so that nothing is kept beside the packed form.
  *
  * An operator other than a product changes where everything that it reads is bf16 by then; of pointwise
- * nodes one value will do, the others being made from weights, too: a mask is not.
+ * nodes and products of values (Attention) one value will do, the others being made from weights, too: a mask
+ * is not.
  */
 #include "graph/ir/pointwise.h"
 #include "graph/ir/quantised.h"

@@ -10,7 +10,7 @@
 #define TOGETHER_BYTES (1536 * 1024.0) /* of what is laid out first */
 #define ROWS 8                         /* fewer in a band only where they do not fit */
 #define TASK_CLOCKS 20e3
-#define TASK_READ 8e3 /* elements of x, which then are two clocks each */
+#define TASK_READ 16e3 /* bytes of x, which then are a clock each */
 #define GRAIN_CLOCKS 8e3
 #define GRAIN_OF_MANY 3e3 /* more than FEW_THREADS */
 #define LONG_TASK 4e6
@@ -121,7 +121,7 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     /* Points of few filters wait for pixels, which come from the processors that have written them, rather
      * than for products; pieces, whose bands must be the same, are cut so for one thread, too. */
     const int reads = point && (threads != 1 || ortc_tiled_in_pieces(p->kind));
-    const double read = reads ? (double)(p->images * p->group * p->ins * p->in_count * BLOCK) : 0;
+    const double read = reads ? (double)(p->images * p->group * p->ins * p->in_count * p->pixel) : 0;
     const int64_t want = (int64_t)fmin(fmax(fmax(macs / TASK_CLOCKS, read / TASK_READ), 1), (double)most);
     lay_out(p, rows, columns);
     const int64_t outer = p->bands;
@@ -182,7 +182,7 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     } else if (threads > FEW_THREADS && p->bands < threads) {
         share_bands(p, pairs, threads);
     }
-    const double work = product_clocks(p) * with_ends(p->kind) + 2 * read;
+    const double work = product_clocks(p) * with_ends(p->kind) + read;
     const double task = work / (double)tasks_of(p),
                  grain = threads > FEW_THREADS ? GRAIN_OF_MANY : GRAIN_CLOCKS;
     p->grain = task >= grain ? 1 : (int64_t)(grain / (task + 1)) + 1;

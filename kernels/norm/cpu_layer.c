@@ -27,8 +27,8 @@ typedef struct layer_plan {
     int64_t rows, length;
     int64_t channels,
         inner; /* by channels: in a row, and elements of one; channels 0: scale and bias are rows */
-    bool biased, varying; /* varying: between rows */
-    ortc_walk walk;       /* over X: the elements of scale and of bias */
+    bool biased, varying, by_unit; /* varying: between rows; by_unit: bf16 is rounded so */
+    ortc_walk walk;                /* over X: the elements of scale and of bias */
 } layer_plan;
 
 typedef struct layer_job {
@@ -70,8 +70,9 @@ static void apply(const layer_job *j, int64_t row, int t, const void *x, double 
     if (!p->biased) bias = NULL;
     for (int k = 0; p->varying && k < 1 + p->biased; k++)
         expand(j, k, row, scratch + (size_t)(1 + k) * length);
-    const bool by_unit = t == ORTC_FLOAT_BF16 && ortc_cpu_features() & ORTC_CPU_AMX && p->body->apply_amx;
-    (by_unit ? p->body->apply_amx : p->body->apply[t])(length, x, (float)mean, (float)factor, scale, bias, y);
+    (t == ORTC_FLOAT_BF16 && p->by_unit ? p->body->apply_amx : p->body->apply[t])(length, x, (float)mean,
+                                                                                  (float)factor, scale, bias,
+                                                                                  y);
 }
 
 static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -160,6 +161,7 @@ static ortc_status layer_plan_make(const void *state, ortc_plan *p, void **out)
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     g->body = ortc_layer_rows_select();
     g->convert = ortc_convert_get();
+    g->by_unit = g->body->apply_amx && ortc_cpu_features() & ORTC_CPU_AMX;
     g->biased = p->n_in > 2 && p->in[2].dtype;
     const ortc_status status = layer_plan_rows(state, p, g);
     if (status) {

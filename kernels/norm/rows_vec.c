@@ -7,31 +7,26 @@
 
 enum { PIECE = 4096 };
 
-#define SUMS(T, type) \
-    static double distances_##T(size_t length, const void *x, float mean) \
+VFN vf32 square(vf32 d) { return v_mul(d, d); }
+VFN vf32 itself(vf32 d) { return d; }
+
+/* The sum of what `of` makes of distances from `mean`. */
+#define SUM(name, type, load, of) \
+    static double name(size_t length, const void *x, float mean) \
     { \
         const vf32 m = v_set_f32(mean); \
         double all = 0; \
         for (size_t at = 0; at < length; at += PIECE) { \
             const size_t count = length - at < PIECE ? length - at : PIECE; \
             const type *from = (const type *)x + at; \
-            V_REDUCE(sum, v_sum, 0, count, i, n, v_sub(v_load_##T(from + i, n), m)); \
+            V_REDUCE(sum, v_sum, 0, count, i, n, of(v_sub(load(from + i, n), m))); \
             all += (double)sum; \
         } \
         return all; \
-    } \
-    static double squares_##T(size_t length, const void *x, float mean) \
-    { \
-        const vf32 m = v_set_f32(mean); \
-        double all = 0; \
-        for (size_t at = 0; at < length; at += PIECE) { \
-            const size_t count = length - at < PIECE ? length - at : PIECE; \
-            const type *from = (const type *)x + at; \
-            V_REDUCE(sum, v_sum, 0, count, i, n, square(v_sub(v_load_##T(from + i, n), m))); \
-            all += (double)sum; \
-        } \
-        return all; \
-    } \
+    }
+#define ROWS(T, type) \
+    SUM(distances_##T, type, v_load_##T, itself) \
+    SUM(squares_##T, type, v_load_##T, square) \
     static void measure_##T(size_t rows, size_t length, const void *from, int centred, double *mean, \
                             double *variance) \
     { \
@@ -58,10 +53,9 @@ enum { PIECE = 4096 };
                 v_store_##T(y + i, v_mul(d, v_load_f32(scale + i, n)), n); \
             }); \
     }
-VFN vf32 square(vf32 d) { return v_mul(d, d); }
-SUMS(f32, float)
-SUMS(f16, uint16_t)
-SUMS(bf16, uint16_t)
+ROWS(f32, float)
+ROWS(f16, uint16_t)
+ROWS(bf16, uint16_t)
 
 #ifdef __AVX512F__
 /* As apply_bf16, rounded by AMX's own instruction. */
