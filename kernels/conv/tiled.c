@@ -155,8 +155,9 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     const int64_t as_one = halves_of(p);
     p->flat = 0;
     p->flat = as_one <= halves_of(p);
-    p->units = p->flat ? ceil_div(run_of(p, p->rows, p->segment), UNIT)
-                       : p->rows * ceil_div(p->segment, UNIT);
+    const int64_t one = p->flat ? run_of(p, p->rows, p->segment) : p->segment, n = ceil_div(one, UNIT);
+    p->units = (p->flat ? 1 : p->rows) * n;
+    p->unit = ceil_div(ceil_div(one, n), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS;
     p->half = ORTC_TILE_HALF;
     if (p->units == 1 && ortc_tiled_in_pieces(p->kind)) { /* a tile takes time for its rows */
         const int64_t run = p->flat ? run_of(p, p->rows, p->segment) : p->segment;
@@ -399,11 +400,11 @@ static int lay_band(const band *b, int64_t g0, int64_t g1, int floats)
 int64_t ortc_tiled_unit(const band *b, int64_t u, int64_t *to)
 {
     const ortc_tiled_plan *p = b->j->p;
-    const int64_t each = p->flat ? p->units : p->units / p->rows, row = u / each, first = u % each * UNIT,
+    const int64_t each = p->flat ? p->units : p->units / p->rows, row = u / each, first = u % each * p->unit,
                   end = p->flat         ? run_of(p, b->rows, b->pixels)
                         : row < b->rows ? b->pixels
                                         : 0;
-    *to = row * p->pitch + min64(first + UNIT, end);
+    *to = row * p->pitch + min64(first + p->unit, end);
     return row * p->pitch + first;
 }
 

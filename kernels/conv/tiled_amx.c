@@ -2,6 +2,8 @@
  * which two of pixels (4, 5) and two of weights (6, 7) feed. Tiles have a row for each pixel of a half, for a
  * product takes the longer the more there are; what lies behind the last pixel is read, multiplied and not
  * used. Sums begin as rows of the bias: a tile whose rows are 0 bytes apart. */
+#include <math.h>
+
 #include "tiled_uk.h"
 
 #include "kernels/common/vector/vec.h"
@@ -488,26 +490,44 @@ VFN void clip_bf16_at(const float *sums, const uint16_t *residual, vf32 low, vf3
     amx_store_bf16(y, v_min(high, v_max(low, v)), n);
 }
 
+/* Whole lines of cache, once one begins: what is behind L2 is written with half as many stores. Returns how
+ * many numbers are done. above: `high` is less than infinity. */
+INLINE size_t clip_lines(const int adds, const int above, size_t n, const float *sums, const uint16_t *r,
+                         vf32 low, vf32 high, uint16_t *y)
+{
+    size_t done = 0;
+#ifdef __AVX512F__
+    if (n >= BLOCK && (uintptr_t)y % 64) {
+        clip_bf16_at(sums, r, low, high, y, BLOCK);
+        done = BLOCK;
+    }
+    for (; n - done >= 2 * BLOCK; done += 2 * BLOCK) {
+        vf32 a = v_load_f32(sums + done, BLOCK);
+        vf32 b = v_load_f32(sums + done + BLOCK, BLOCK);
+        if (adds)
+            a = v_add(a, v_load_bf16(r + done, BLOCK)), b = v_add(b, v_load_bf16(r + done + BLOCK, BLOCK));
+        a = v_max(low, a), b = v_max(low, b);
+        if (above) a = v_min(high, a), b = v_min(high, b);
+        _mm512_storeu_si512(y + done, both_bf16(a, b));
+    }
+#endif
+    return done;
+}
+
 static void clip_bf16(size_t n, const float *sums, const void *residual, float lo, float hi, void *y)
 {
     const vf32 low = v_set_f32(lo);
     const vf32 high = v_set_f32(hi);
     const uint16_t *r = residual;
     uint16_t *to = y;
-    size_t done = 0;
-#ifdef __AVX512F__
-    /* Whole lines of cache, once one begins: what is behind L2 is written with half as many stores. */
-    if (n >= BLOCK && (uintptr_t)to % 64) {
-        clip_bf16_at(sums, r, low, high, to, BLOCK);
-        done = BLOCK;
-    }
-    for (; n - done >= 2 * BLOCK; done += 2 * BLOCK) {
-        vf32 a = v_load_f32(sums + done, BLOCK);
-        vf32 b = v_load_f32(sums + done + BLOCK, BLOCK);
-        if (r) a = v_add(a, v_load_bf16(r + done, BLOCK)), b = v_add(b, v_load_bf16(r + done + BLOCK, BLOCK));
-        _mm512_storeu_si512(to + done, both_bf16(v_min(high, v_max(low, a)), v_min(high, v_max(low, b))));
-    }
-#endif
+    const int above = hi < INFINITY;
+    size_t done;
+    if (r)
+        done = above ? clip_lines(1, 1, n, sums, r, low, high, to)
+                     : clip_lines(1, 0, n, sums, r, low, high, to);
+    else
+        done = above ? clip_lines(0, 1, n, sums, r, low, high, to)
+                     : clip_lines(0, 0, n, sums, r, low, high, to);
     V_FOR(i, left, n - done,
           clip_bf16_at(sums + done + i, r ? r + done + i : NULL, low, high, to + done + i, left););
 }

@@ -55,8 +55,9 @@ void AMX_END(void)
 
 static void configure(size_t rows)
 {
-    const uint8_t low = (uint8_t)(rows < HALF ? rows : HALF), high = (uint8_t)(rows > HALF ? rows - HALF : 1);
-    amx_shape shape = {.palette = 1, .rows = {low, low, high, high, low, high, HALF, HALF}};
+    const uint8_t low = (uint8_t)(rows < HALF ? rows : HALF), high = (uint8_t)(rows > HALF ? rows - HALF : 1),
+                  second = rows == 1 ? HALF : high; /* of one row 5 is of B, too: sum_row */
+    amx_shape shape = {.palette = 1, .rows = {low, low, high, high, low, second, HALF, HALF}};
     for (int t = 0; t < 8; t++) shape.row_bytes[t] = AMX_ROW;
     AMX_CONFIG(&shape);
     configured = rows;
@@ -124,6 +125,38 @@ AMX_SUM(sum_ss, bssd)
 AMX_SUM(sum_su, bsud)
 AMX_SUM(sum_us, busd)
 AMX_SUM(sum_uu, buud)
+
+/* One row, two panels `panel` bytes apart: as many sums, and twice the streams. They begin with those at
+ * `from`; NULL: with 0. What comes from L2 comes as fast unasked (165 and 157 GB/s). */
+INLINE void sum_row(size_t groups, const char *a, const char *b, size_t panel, const float *from, float *to)
+{
+    if (from) {
+        AMX_LOAD(0, from, AMX_ROW);
+        AMX_LOAD(1, from + HALF, AMX_ROW);
+        AMX_LOAD(2, from + 2 * HALF, AMX_ROW);
+        AMX_LOAD(3, from + 3 * HALF, AMX_ROW);
+    } else {
+        AMX_ZERO(0);
+        AMX_ZERO(1);
+        AMX_ZERO(2);
+        AMX_ZERO(3);
+    }
+    for (size_t g = 0; g < groups; g++, a += AMX_ROW, b += HALF * 2 * AMX_ROW) {
+        AMX_LOAD(4, a, AMX_ROW);
+        AMX_LOAD(6, b, 2 * AMX_ROW);
+        AMX_TDP(bf16ps, 0, 4, 6);
+        AMX_LOAD(7, b + AMX_ROW, 2 * AMX_ROW);
+        AMX_TDP(bf16ps, 1, 4, 7);
+        AMX_LOAD(5, b + panel, 2 * AMX_ROW);
+        AMX_TDP(bf16ps, 2, 4, 5);
+        AMX_LOAD(6, b + panel + AMX_ROW, 2 * AMX_ROW);
+        AMX_TDP(bf16ps, 3, 4, 6);
+    }
+    AMX_STORE(0, to, AMX_ROW);
+    AMX_STORE(1, to + HALF, AMX_ROW);
+    AMX_STORE(2, to + 2 * HALF, AMX_ROW);
+    AMX_STORE(3, to + 3 * HALF, AMX_ROW);
+}
 
 /* A panel of f32 or f16 on its way into pieces, eight rows at a time. */
 struct split {
@@ -443,6 +476,19 @@ static void begin_split(split *s, size_t planes, const ortc_uk_panel *panel, siz
 #define CHECK() \
     assert(mr >= 1 && mr <= SIDE && nr >= 1 && nr <= ldb && ldb <= SIDE && !(flags & ORTC_UK_B_EXACT))
 
+/* A row over ORTC_UK_ROW_PANELS panels. */
+static void row_of_panels(size_t groups, const void *a, const char *b, void *sums, size_t ld, uint32_t flags,
+                          const ortc_uk_tail_f32 *tail)
+{
+    _Alignas(64) float row[ORTC_UK_ROW_PANELS][SIDE];
+    const size_t panel = groups * GROUP * SIDE * 2;
+    const float *from = flags & ORTC_UK_ACCUMULATE ? sums : NULL;
+    if (configured != 1) configure(1);
+    for (size_t q = 0; q < ORTC_UK_ROW_PANELS; q += 2)
+        sum_row(groups, a, b + q * panel, panel, from ? from + q * SIDE : NULL, row[q]);
+    finish(1, ORTC_UK_ROW_PANELS * SIDE, row, sums, ld, flags & ~(uint32_t)ORTC_UK_ACCUMULATE, tail);
+}
+
 ortc_uk_product AMX_NAME(bf16x2_f16), AMX_NAME(bf16x3_f32), AMX_NAME(bf16_bf16);
 #define PIECES_LINE(types, planes, sum) \
     void AMX_NAME(types)(size_t mr, size_t nr, size_t k, const void *a, const void *b, size_t ldb, \
@@ -476,6 +522,12 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
                          void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail,
                          const ortc_uk_ahead *ahead)
 {
+    if (nr > SIDE) {
+        assert(mr == 1 && nr == ORTC_UK_ROW_PANELS * SIDE && ldb == SIDE && !(flags & ORTC_UK_B_EXACT));
+        row_of_panels(groups, a, b, sums, ld, flags, tail);
+        AMX_WAKE();
+        return;
+    }
     _Alignas(64) float tile[SIDE][SIDE];
     const int goes_on = nr % HALF == 0 && (flags & ORTC_UK_ACCUMULATE); /* in registers */
     const float *parts = ahead ? ahead->sums : NULL;

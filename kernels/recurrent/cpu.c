@@ -1,5 +1,5 @@
 /* kernels/recurrent/cpu.c: RNN, GRU and LSTM on the cpu provider: f32, f16 and bf16, with sums and states in
- * f32.
+ * f32. recurrent.rounded rounds the operands of f32's products to bf16, where the device was asked to.
  *
  * Steps go by blocks. Of a block X is put in the order in which its rows are needed (each direction's own,
  * with every sequence's length) and multiplied with W in one product. Then, step by step, the states are
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/cpu_device.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/epilogue.h"
@@ -105,7 +106,20 @@ static pack_param operand(const recurrent_plan *g, int which, int32_t d)
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-static ortc_status plan_products(const ortc_recurrent_state *s, ortc_plan *p, recurrent_plan *g)
+/* rounds: f32 may be. A unit of tiles is quicker for one row, too: of weights it reads half as many bytes. */
+static const ortc_product_line *line_of(const ortc_product_types *t, int rounds, int64_t m, int64_t n,
+                                        int64_t k)
+{
+    const ortc_product_line *pairs = rounds ? ortc_product_select(ORTC_BF16, ORTC_BF16) : NULL,
+                            *plain = ortc_gemm_quicker(t->a, t->b, m, n, k, 1, 1);
+    const ortc_matmul_shape shape = {.m = m, .n = n, .k = k, .batch = 1};
+    if (!pairs) return plain;
+    return pairs->begin || (m > 1 && ortc_gemm_clocks(pairs, &shape, 1) < ortc_gemm_clocks(plain, &shape, 1))
+               ? pairs
+               : plain;
+}
+
+static ortc_status plan_products(const ortc_recurrent_state *s, ortc_plan *p, int rounds, recurrent_plan *g)
 {
     const ortc_dtype t = p->in[0].dtype;
     const bool parts = s->what == ORTC_GRU && !s->reset_last;
@@ -117,9 +131,8 @@ static ortc_status plan_products(const ortc_recurrent_state *s, ortc_plan *p, re
         const ortc_product_types types = {i == BY_W ? t : ORTC_F32, t, ORTC_F32};
         g->used[i] = m[i] > 0;
         if (!g->used[i]) continue;
-        if (ortc_product_plan_init(&g->product[i], ortc_gemm_quicker(types.a, t, m[i], n[i], k[i], 1, 1),
-                                   &types, m[i], n[i], k[i], 1, ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B,
-                                   0))
+        if (ortc_product_plan_init(&g->product[i], line_of(&types, rounds, m[i], n[i], k[i]), &types, m[i],
+                                   n[i], k[i], 1, ORTC_PRODUCT_TRANS_B | ORTC_PRODUCT_PACKED_B, 0))
             return ortc_plan_fail(p, ORTC_LIMIT, "the products do not fit in memory");
         if (g->product[i].scratch > scratch) scratch = g->product[i].scratch;
         if (g->product[i].workspace > g->work_bytes) g->work_bytes = g->product[i].workspace;
@@ -141,7 +154,7 @@ static ortc_status plan_products(const ortc_recurrent_state *s, ortc_plan *p, re
     return ORTC_OK;
 }
 
-static ortc_status plan(const void *state, ortc_plan *p, void **out)
+static ortc_status plan_as(const void *state, ortc_plan *p, int rounds, void **out)
 {
     const ortc_recurrent_state *s = state;
     const ortc_view *x = &p->in[0];
@@ -181,7 +194,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     g->at_x = (size_t)s->directions * (size_t)g->at[PLACES] * sizeof(float);
     g->x_bytes = aligned((size_t)(g->block * g->batch * g->input * ortc_product_size(x->dtype)));
     g->at_work = g->at_x + (size_t)s->directions * g->x_bytes;
-    const ortc_status status = plan_products(s, p, g);
+    const ortc_status status = plan_products(s, p, rounds, g);
     if (status) {
         free(g);
         return status;
@@ -189,6 +202,21 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     ortc_plan_cost(p, (double)s->directions * (double)g->steps * (step + 2 * b * r * i),
                    (double)s->directions * r * (h + i) * (double)ortc_product_size(x->dtype));
     *out = g;
+    return ORTC_OK;
+}
+
+static ortc_status plan(const void *state, ortc_plan *p, void **out) { return plan_as(state, p, 0, out); }
+static ortc_status plan_rounded(const void *state, ortc_plan *p, void **out)
+{
+    return plan_as(state, p, 1, out);
+}
+
+static ortc_status supports_rounded(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    (void)n;
+    if (!ortc_rounds_to_bf16(device)) return ortc_no(why, "f32 is not to be rounded to bf16");
+    if (!ortc_product_select(ORTC_BF16, ORTC_BF16))
+        return ortc_no(why, "there are no instructions for products of bf16");
     return ORTC_OK;
 }
 
@@ -494,5 +522,15 @@ static const ortc_kernel recurrent_cpu = {.size = ORTC_SIZED(ortc_kernel),
                                           .plan = plan,
                                           .run = run};
 
-#define K(op) ORTC_KERNEL(op, 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32, ORTC_TYPE(ORTC_I32)), &recurrent_cpu)
+static const ortc_kernel recurrent_rounded = {.size = ORTC_SIZED(ortc_kernel),
+                                              .flags = ORTC_KERNEL_ROUNDS,
+                                              .name = "recurrent.rounded",
+                                              .supports = supports_rounded,
+                                              .prepare = ortc_recurrent_prepare,
+                                              .plan = plan_rounded,
+                                              .run = run};
+
+#define K(op) \
+    ORTC_KERNEL(op, 22, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32), ORTC_TYPE(ORTC_I32)), &recurrent_rounded), \
+        ORTC_KERNEL(op, 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32, ORTC_TYPE(ORTC_I32)), &recurrent_cpu)
 ORTC_KERNELS(cpu, recurrent, K("RNN"), K("GRU"), K("LSTM"));

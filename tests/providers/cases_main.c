@@ -133,7 +133,8 @@ static bool applies(const ortc_case *c, const node_text *n, const run_way *w, ta
  * (docs/performance.md); where f32 is rounded to bf16, as a device is asked to, some hundredths. */
 static double looser(const run_result *r)
 {
-    const bool f32 = r->out[0] && ortc_value_dtype(r->out[0]) == ORTC_F32;
+    bool f32 = false;
+    for (size_t i = 0; i < r->n_out && !f32; i++) f32 = r->out[i] && ortc_value_dtype(r->out[i]) == ORTC_F32;
     if (strstr(r->kernel, ".rounded")) return f32 ? 16000 : 20;
     return f32 && !strcmp(r->kernel, "conv.winograd_4x4") ? 3.5 : 1;
 }

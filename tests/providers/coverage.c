@@ -62,6 +62,7 @@ static bool is_out_of_reach(const ortc_kernel_info *k)
     } rare[] = {{"gemm.pieces", ORTC_CPU_AMX_F32, 0},
                 {"gemm.bf16", ORTC_CPU_AMX | ORTC_CPU_AVX512_BF16, 0},
                 {"gemm.rounded", 0, 0},
+                {"recurrent.rounded", 0, 0},
                 {"conv.pieces", ORTC_CPU_AMX_F32, 0},
                 {"conv.bf16", ORTC_CPU_AMX, 0},
                 {"conv.rounded", 0, 0},

@@ -267,20 +267,27 @@ static int epilogues(const ortc_product_line *line, rng *r, int special)
     return bad;
 }
 
+/* Elements from the beginning of a whole panel. */
+static size_t place_in_panel(const ortc_product_form *f, size_t k, size_t j)
+{
+    return f->order == ORTC_ORDER_PAIRS ? (k / 2 * f->width + j) * 2 + k % 2 : k * f->width + j;
+}
+
 /* One row over several panels at once. */
 static int rows_of_panels(const ortc_product_line *line, rng *r)
 {
     static const size_t ks[] = {0, 1, 7, 64, 257};
     const size_t w = line->b.width, n = w * ORTC_UK_ROW_PANELS;
-    const size_t size = (size_t)ortc_product_size(line->b.type);
+    const size_t size = (size_t)ortc_product_size(line->b.type), group = line->b.group;
+    const ortc_dtype type = line->a.group == 1 ? ORTC_F32 : line->a.type;
     int bad = 0;
     for (int e = 0; e < EPILOGUES * 5; e++) {
-        const size_t k = ks[e % 5];
+        const size_t groups = (ks[e % 5] + group - 1) / group, k = groups * group;
         tile_case tc = {.mr = 1, .nr = n, .k = k, .has_tail = e % 3 > 0};
         set_epilogue(&tc, e / 5);
-        guard a = guard_open(k * 4, e % 2), b = guard_open(k * n * size, e % 2), c = guard_open(n * 4, e % 2),
-              more = guard_open(n * 4, e % 2);
-        test_fill(r, ORTC_F32, a.data, k), test_fill(r, line->b.type, b.data, k * n);
+        guard a = guard_open(k * (size_t)ortc_product_size(type), e % 2), b = guard_open(k * n * size, e % 2),
+              c = guard_open(n * 4, e % 2), more = guard_open(n * 4, e % 2);
+        test_fill(r, type, a.data, k), test_fill(r, line->b.type, b.data, k * n);
         rng_fill(r, (void *)c.data, n), rng_fill(r, (void *)more.data, n);
         float before[4 * ORTC_FORM_WIDTH];
         memcpy(before, c.data, n * 4);
@@ -288,12 +295,13 @@ static int rows_of_panels(const ortc_product_line *line, rng *r)
         if (t.residual) t.residual = (void *)more.data;
         if (t.bias_col) t.bias_col = (void *)more.data;
         if (t.bias_row) t.bias_row = (void *)more.data;
-        line->tile(1, n, k, a.data, b.data, w, c.data, n, tc.flags, tc.has_tail ? &t : NULL, NULL);
+        line->tile(1, n, groups, a.data, b.data, w, c.data, n, tc.flags, tc.has_tail ? &t : NULL, NULL);
         for (size_t j = 0; j < n; j++) {
             double v = 0, mag = 0;
             for (size_t kk = 0; kk < k; kk++) {
-                const double x = typed(ORTC_F32, a.data, kk) *
-                                 typed(line->b.type, b.data, (j / w * k + kk) * w + j % w);
+                const double x = typed(type, a.data, kk) *
+                                 typed(line->b.type, b.data,
+                                       j / w * k * w + place_in_panel(&line->b, kk, j % w));
                 v += x, mag += fabs(x);
             }
             if (tc.flags & ORTC_UK_ACCUMULATE) v += before[j], mag += fabs(before[j]);
