@@ -364,6 +364,11 @@ static clip_fn *clip_bf16(void)
     return tiles ? tiles->clip_bf16 : pairs ? pairs->clip_bf16 : NULL;
 }
 
+int ortc_blocked_end_clips(const ortc_blocked_end *e)
+{
+    return !e->a->tail->has_rest && e->a->tail->act != ORTC_UK_ACT_LEAKY;
+}
+
 void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
                          int64_t at)
 {
@@ -377,7 +382,7 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
     char *y = (char *)e->a->y + bytes;
     int stored = e->straight && lanes == ORTC_BLOCK;
     clip_fn *const at_once = e->type == ORTC_FLOAT_BF16 && lanes == ORTC_BLOCK ? clip_bf16() : NULL;
-    if (at_once && !s->has_rest && s->act != ORTC_UK_ACT_LEAKY) {
+    if (at_once && ortc_blocked_end_clips(e)) {
         const int clip = s->act == ORTC_UK_ACT_CLIP;
         at_once((size_t)(n * ORTC_BLOCK), sums, residual ? residual + bytes : NULL, clip ? s->lo : -INFINITY,
                 clip ? s->hi : INFINITY, y);

@@ -131,6 +131,8 @@ typedef struct ortc_blocked_end {
 void ortc_blocked_fixed(const ortc_blocked_args *args, int64_t block, const int32_t *sums, int64_t n,
                         int64_t at);
 ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a);
+/* Whether a residual and a clip are all. */
+int ortc_blocked_end_clips(const ortc_blocked_end *e);
 /* The same as below of such sums whose ends, in blocks that are among args->int_ends, are in fixed point. */
 void ortc_blocked_finish_bytes(const ortc_blocked_end *e, int32_t *sums, int64_t n, int64_t channel,
                                size_t lanes, int64_t at);

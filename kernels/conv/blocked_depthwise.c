@@ -28,6 +28,21 @@ static ortc_blocked_words_fn *by_words(void)
     return NULL;
 }
 
+/* Windows slide over rows where they lie, if only a window's half lies beside the image. */
+static const ortc_blocked_halves *halves_for(const ortc_window_extents *e, int32_t type)
+{
+#ifdef ORTC_TILES_avx512bf16
+    const uint32_t any = ORTC_CPU_AVX512_BF16 | ORTC_CPU_AMX, has = ortc_cpu_features();
+    const int64_t middle = e->kernel[2] / 2, last = (e->out[2] - 1) * e->stride[2] - e->pad[2] + middle;
+    if (type == ORTC_FLOAT_BF16 && (has & ORTC_CPU_AVX512) && (has & any) && e->dilation[2] == 1 &&
+        e->pad[2] <= middle && last < e->in[2] &&
+        ortc_blocked_halves_avx512bf16.takes((size_t)e->kernel[2], e->stride[2]))
+        return &ortc_blocked_halves_avx512bf16;
+#endif
+    (void)e, (void)type;
+    return NULL;
+}
+
 int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
                                      ortc_blocked_depthwise_plan *p)
 {
@@ -59,7 +74,8 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
                  (size_t)p->extents.kernel[2] * sizeof(ortc_blocked_column) +
                  (size_t)(p->some * row) * sizeof(float);
     const ortc_window_extents *e = &p->extents;
-    if (p->type == ORTC_FLOAT_F32) return 1;
+    p->halves = halves_for(e, p->type);
+    if (p->type == ORTC_FLOAT_F32 || p->halves) return 1;
     p->held = (p->some - 1) * e->stride[1] + (e->kernel[1] - 1) * e->dilation[1] + 1;
     p->width = (e->out[2] - 1) * e->stride[2] + (e->kernel[2] - 1) * e->dilation[2] + 1;
     /* strides and dilations may be any */
@@ -160,13 +176,13 @@ static void find_columns(const ortc_blocked_depthwise_plan *p, int64_t pixel, or
     }
 }
 
-/* Rows of a block's image as f32. */
+/* Rows of a block's image. */
 typedef struct rows {
     const ortc_blocked_depthwise_plan *p;
     const char *x; /* the image */
     int32_t zero;  /* of bytes */
     char *beside;  /* by words: a row of zero points; else NULL */
-    float *held;   /* [plane of the window][row % p->held][p->width][16]; NULL: x is f32 */
+    float *held;   /* [plane of the window][row % p->held][p->width][16]; NULL: x is read where it lies */
     int64_t have;  /* rows before this one are held, as far as they are still read */
 } rows;
 
@@ -176,7 +192,7 @@ static int64_t row_floats(const rows *r) { return r->p->extents.in[2] * ORTC_BLO
 static const char *row_of(const rows *r, int64_t d, int64_t in_plane, int64_t row)
 {
     const ortc_blocked_depthwise_plan *p = r->p;
-    if (!r->held) return r->x + (in_plane * p->extents.in[1] + row) * row_floats(r) * 4;
+    if (!r->held) return r->x + (in_plane * p->extents.in[1] + row) * row_floats(r) * p->size;
     const int64_t at = d * p->held + (uint32_t)row % (uint32_t)p->held; /* of 32 bits: quick */
     if (p->by_words) return (const char *)r->held + at * word_pitch(p);
     return (const char *)(r->held + at * p->width * ORTC_BLOCK);
@@ -249,17 +265,15 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
     const job *j = arg;
     const ortc_blocked_depthwise_plan *p = j->p;
     const ortc_window_extents *e = &p->extents;
-    const int straight = j->end.straight, clip = straight && j->a->tail->act == ORTC_UK_ACT_CLIP;
-    const int64_t pixel = ORTC_BLOCK * 4, width = e->out[2];
+    const int straight = j->end.straight, clips = p->halves && ortc_blocked_end_clips(&j->end),
+              clip = (straight || clips) && j->a->tail->act == ORTC_UK_ACT_CLIP;
+    const float lo = clip ? j->a->tail->lo : -INFINITY, hi = clip ? j->a->tail->hi : INFINITY;
+    const int64_t pixel = ORTC_BLOCK * (p->halves ? 2 : 4), width = e->out[2];
     const char **line = scratch;
     const size_t lines = (size_t)(e->kernel[0] * e->kernel[1]);
     ortc_blocked_column *column = (ortc_blocked_column *)(void *)(line + (size_t)p->some * lines);
     float *sums = (float *)(void *)(column + e->kernel[2]);
-    ortc_blocked_windows w = {.lines = lines,
-                              .line = line,
-                              .step = e->stride[2] * pixel,
-                              .lo = clip ? j->a->tail->lo : -INFINITY,
-                              .hi = clip ? j->a->tail->hi : INFINITY};
+    ortc_blocked_windows w = {.lines = lines, .line = line, .step = e->stride[2] * pixel, .lo = lo, .hi = hi};
     find_columns(p, pixel, column, &w);
     for (int64_t i = begin; i < end; i++) {
         const int64_t all = p->images * p->blocks * e->out[0]; /* planes */
@@ -286,18 +300,24 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
             words.y = (int32_t *)(void *)sums;
         }
         w.w = (const float *)j->a->w + b * p->taps * ORTC_BLOCK, w.bias = j->a->bias + b * ORTC_BLOCK;
+        w.half = clips && lanes == ORTC_BLOCK;
+        if (p->halves) w.lo = w.half ? lo : -INFINITY, w.hi = w.half ? hi : INFINITY;
         for (int64_t from = first, to; from < last; from = to) {
             const int64_t at = (block * p->out_count + (plane * e->out[1] + from) * width) * ORTC_BLOCK;
-            float *y = straight ? (float *)j->a->y + at : sums;
-            const float *residual = straight && j->a->residual ? (const float *)j->a->residual + at : NULL;
+            const int64_t bytes = at * p->size;
+            float *y = straight || w.half ? (float *)(void *)((char *)j->a->y + bytes) : sums;
+            const char *more = straight || w.half ? j->a->residual : NULL;
             to = from + p->some < last ? from + p->some : last;
             if (p->held) hold(&x, plane, from, to);
             find_lines(&x, plane, from, to, line);
-            w.y = y, w.residual = residual;
+            w.y = y, w.residual = more ? (const float *)(const void *)(more + bytes) : NULL;
             if (p->by_words)
                 p->by_words(to - from, width, &words);
+            else if (p->halves)
+                p->halves->run(to - from, width, &w);
             else
                 p->uk->depthwise(to - from, width, &w);
+            if (w.half) continue;
             if (p->type == ORTC_BLOCKED_BYTES) {
                 const int64_t n = (to - from) * width;
                 if (!p->by_words) p->uk->to_integers((size_t)(n * ORTC_BLOCK), y);

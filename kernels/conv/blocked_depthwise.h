@@ -14,8 +14,9 @@ enum { ORTC_DEPTHWISE_EXACT = 256 };
 typedef struct ortc_blocked_depthwise_plan {
     const ortc_blocked_uk *uk;
     ortc_window_extents extents;
-    int32_t type;                    /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
-    int32_t is_signed;               /* of bytes */
+    int32_t type;                      /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
+    int32_t is_signed;                 /* of bytes */
+    const ortc_blocked_halves *halves; /* of bf16, where the machine has it for these windows; NULL */
     ortc_blocked_words_fn *by_words; /* of bytes, where the machine has it and columns are neighbours; NULL */
     int64_t words;                   /* of a line of the window */
     int64_t size;                    /* bytes of an element of x */
@@ -24,7 +25,7 @@ typedef struct ortc_blocked_depthwise_plan {
     int64_t rows, row_tasks, grain;
     int by_rows;    /* tasks of the same rows are neighbours, not those of a block */
     int64_t some;   /* rows that are finished together, where registers do not finish them */
-    int64_t held;   /* rows of x in f32, of each plane of a window; 0: x is f32 */
+    int64_t held;   /* rows of x in f32, of each plane of a window; 0: x is read where it lies */
     int64_t width;  /* pixels of those, with the zeros beside the image */
     size_t at_held; /* bytes in scratch */
     size_t scratch; /* bytes for each worker: lines, columns, sums of `some` rows, and rows held */

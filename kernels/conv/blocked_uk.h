@@ -83,8 +83,19 @@ typedef struct ortc_blocked_windows {
     float *y;              /* [row][pixel][16] */
     const float *residual; /* lies as y does, NULL: none */
     float lo, hi;          /* infinite where nothing is clipped */
+    int half;              /* of ortc_blocked_halves: y and the residual are bf16, else there is none */
 } ortc_blocked_windows;
 typedef void ortc_blocked_windows_fn(int64_t rows, int64_t pixels, const ortc_blocked_windows *);
+
+/* The same of rows of bf16, read where they lie, for windows of so many neighbouring columns, so many pixels
+ * apart, whose middle column is in the image. */
+typedef struct ortc_blocked_halves {
+    int (*takes)(size_t columns, int64_t step);
+    ortc_blocked_windows_fn *run;
+} ortc_blocked_halves;
+#ifdef ORTC_TILES_avx512bf16
+extern const ortc_blocked_halves ortc_blocked_halves_avx512bf16;
+#endif
 
 /* The same of bytes, exact: y = first + sums, of rows that are whole with what is beside the image, which may
  * be read 3 pixels beyond a window. */

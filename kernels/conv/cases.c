@@ -38,6 +38,14 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "T[2,17,16,15] T[17,1,3,3]! T[17]!", "group=17 pads=[1,1,1,1] strides=[2,2]", BY_F32,
      .needs = NEED},
     {"Conv", "T[1,8,12,12] T[8,1,5,5]!", "group=8 pads=[2,2,2,2]", BY_F32, .needs = NEED},
+    /* windows that slide: strips of all lengths, rows at borders, pads on one side, a last block of one */
+    {"Conv", "T[1,33,9,31] T[33,1,5,5]! T[33]!", "group=33 pads=[2,2,2,2] strides=[2,2]", BY_F32,
+     .needs = NEED},
+    {"Conv", "T[2,32,8,43] T[32,1,7,7]!", "group=32 pads=[3,3,3,3]", BY_F32, .needs = NEED},
+    {"Conv", "T[1,32,10,30] T[32,1,3,3]! T[32]!", "group=32 pads=[0,0,1,1] strides=[2,2]", BY_F32,
+     .needs = NEED},
+    {"Conv", "T[1,16,3,1] T[16,1,3,3]!", "group=16 pads=[1,1,1,1]", BY_F32, .needs = NEED},
+    {"Conv", "T[1,16,4,20] T[16,1,3,5]!", "group=16 pads=[1,0,1,1]", BY_F32, .needs = NEED},
     {"Conv", "T[1,3,8,8] T[6,1,3,3]!", "group=3", BY_F32, .needs = NEED},
     /* blocks of 16 channels: whole and not, in groups, more than one chunk of input, long rows, few rows */
     {"Conv", "T[2,32,9,11] T[48,16,3,3]! T[48]!", "group=2 pads=[1,1,1,1] strides=[2,1]", BY_F32,
