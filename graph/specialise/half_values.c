@@ -130,6 +130,11 @@ static role role_of(const pass *p, const ortc_node *n)
     return n->id < p->n_nodes ? (role)p->roles[n->id] : OTHER;
 }
 
+static bool is_half(const pass *p, const ortc_edge *e)
+{
+    return e && e->id < p->n_edges && p->edges[e->id].half;
+}
+
 /* A product with weights, whose operands are rounded anyhow. */
 static bool is_weighted(const pass *p, const ortc_node *n)
 {
@@ -259,11 +264,9 @@ static bool propose(pass *p, const ortc_node *n, ortc_node *to)
     return true;
 }
 
-static ortc_status change(pass *p, ortc_node *n)
+/* Reads its operands as bf16. */
+static ortc_status read_half(pass *p, ortc_node *n)
 {
-    ortc_node proposal;
-    if (!propose(p, n, &proposal)) return ortc_no_memory(p->s->error, 0);
-    if (!p->s->accept(p->s->arg, &proposal, NULL, n)) return ORTC_OK;
     for (uint32_t i = 0; i < n->n_in; i++) {
         ortc_edge *e = n->in[i];
         if (!is_f32(e) || !is_of_type(n, i)) continue;
@@ -271,12 +274,48 @@ static ortc_status change(pass *p, ortc_node *n)
         if (!s->other && !(s->other = cast_of(p, e, n, ORTC_BF16))) return ortc_no_memory(p->s->error, 0);
         if (!ortc_node_set_in(n, i, s->other)) return ortc_no_memory(p->s->error, 0);
     }
-    for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i]) n->out[i]->type = ortc_tensor_type(ORTC_BF16), p->edges[n->out[i]->id].half = true;
     n->body = NULL; /* the standard's operator says it all; what was raised was f32 */
     p->changed[n->id] = true;
     p->s->edits++;
+    return ORTC_OK;
+}
+
+static ortc_status change(pass *p, ortc_node *n)
+{
+    ortc_node proposal;
+    if (!propose(p, n, &proposal)) return ortc_no_memory(p->s->error, 0);
+    if (!p->s->accept(p->s->arg, &proposal, NULL, n)) return ORTC_OK;
+    ORTC_TRY(read_half(p, n));
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i]) n->out[i]->type = ortc_tensor_type(ORTC_BF16), p->edges[n->out[i]->id].half = true;
     return p->s->accept(p->s->arg, n, n, n) ? ORTC_OK : ortc_no_memory(p->s->error, 0);
+}
+
+/* A last product of a value that is bf16 by now: a Cast behind it, which its kernels take along, leaves its
+ * result the f32 that its sums are. */
+static ortc_status change_last(pass *p, ortc_node *n)
+{
+    const ortc_attr to = {.size = sizeof to, .kind = ORTC_ATTR_INT, .i = ORTC_F32};
+    ortc_edge *y = n->out[0], *ports[ORTC_PW_INPUTS] = {NULL};
+    ortc_node proposal;
+    if (!propose(p, n, &proposal)) return ortc_no_memory(p->s->error, 0);
+    ortc_node *cast = ortc_node_like(p->s->graph, n, "Cast", ORTC_F32, y, 1, &y);
+    if (!cast || !ortc_node_set_attr(cast, "to", &to)) return ortc_no_memory(p->s->error, 0);
+    proposal.out[0] = y;
+    proposal.epilogue = ortc_pointwise_behind(y, &cast, 1, ports, n->n_in);
+    if (!proposal.epilogue || !p->s->accept(p->s->arg, &proposal, NULL, n)) {
+        ortc_node_remove(cast);
+        return ORTC_OK;
+    }
+    ortc_edge *sums = cast->out[0];
+    sums->type = ortc_tensor_type(ORTC_BF16);
+    if (!ortc_node_set_in(cast, 0, sums) || !ortc_node_set_out(cast, 0, y) || !ortc_node_set_out(n, 0, sums))
+        return ortc_no_memory(p->s->error, 0);
+    ortc_node_move_before(n, cast);
+    ORTC_TRY(read_half(p, n));
+    return p->s->accept(p->s->arg, n, n, n) && p->s->accept(p->s->arg, cast, cast, n)
+               ? ORTC_OK
+               : ortc_no_memory(p->s->error, 0);
 }
 
 /* Who has not changed reads f32. */
@@ -309,6 +348,9 @@ ortc_status ortc_pass_half_values(ortc_specialise *s)
     find_wanted(&p);
     for (ortc_node *n = g->first; n; n = n->next)
         if (may_change(&p, n)) ORTC_TRY(change(&p, n));
+    for (ortc_node *n = g->first; n; n = n->next)
+        if (is_weighted(&p, n) && !p.changed[n->id] && is_half(&p, n->in[0]) && n->n_out == 1)
+            ORTC_TRY(change_last(&p, n));
     for (ortc_node *n = g->first; n; n = n->next)
         if (n->id < p.n_nodes) ORTC_TRY(widen(&p, n));
     return ORTC_OK;

@@ -313,6 +313,7 @@ void ortc_blocked_plan_deinit(ortc_blocked_plan *p) { free(p->offset); }
 
 ortc_blocked_end ortc_blocked_end_of(const ortc_blocked_uk *uk, int32_t type, const ortc_blocked_args *a)
 {
+    if (a->tail && a->tail->widens) type = ORTC_FLOAT_F32; /* bytes have none */
     const int straight = type == ORTC_FLOAT_F32 && !a->tail->has_rest && a->tail->act != ORTC_UK_ACT_LEAKY;
     return (ortc_blocked_end){uk, a, type, straight};
 }

@@ -123,7 +123,7 @@ void ortc_conv_make_long(const ortc_conv_geometry *g, ortc_window_extents *e);
 typedef struct ortc_blocked_end {
     const ortc_blocked_uk *uk;
     const ortc_blocked_args *a;
-    int32_t type;
+    int32_t type; /* of y, and of a residual */
     int straight; /* registers do all of it and store where results belong; else sums come here in f32 */
 } ortc_blocked_end;
 /* Sums of s32, of n pixels of a block that goes by args->int_ends, to y: element `at` of it, and of a

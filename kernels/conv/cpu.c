@@ -20,6 +20,7 @@
 #include "dwconv.h"
 #include "geometry.h"
 #include "im2col.h"
+#include "tiled.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/epilogue.h"
 #include "kernels/gemm/product.h"
@@ -34,7 +35,7 @@ typedef struct conv_plan {
     ortc_product_plan product;
     ortc_im2col_way columns;
     const ortc_packed *packed; /* W; NULL: not constant */
-    ortc_dtype type;
+    ortc_dtype type, result;
     int32_t turned;
     int64_t packed_step;             /* bytes of a group in it */
     int64_t wide_count;              /* elements of a widened image */
@@ -46,7 +47,7 @@ typedef struct conv_plan {
 /* B has the place of a bias. */
 static int read_epilogue(const ortc_node *n, uint32_t may, ortc_tail_spec *tail, const char **why)
 {
-    if (ortc_node_in(n, 2).type) may &= ORTC_TAIL_RESIDUAL | ORTC_TAIL_ACT;
+    if (ortc_node_in(n, 2).type) may &= ORTC_TAIL_RESIDUAL | ORTC_TAIL_ACT | ORTC_TAIL_WIDER;
     return ortc_tail_spec_init(n, 1, may, tail, why);
 }
 int32_t ortc_conv_bias_port(const ortc_tail_spec *t) { return t->bias >= 0 ? t->bias : 2; }
@@ -57,6 +58,21 @@ ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, or
     ortc_tail_spec tail;
     (void)device;
     return read_epilogue(n, ORTC_TAIL_ALL, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+}
+
+int ortc_conv_may_widen(const ortc_node *n)
+{
+    return ortc_node_in(n, 0).dtype == ORTC_BF16 && ortc_tiled_uk_get(ORTC_TILED_BF16) &&
+           ortc_node_int(n, "group", 1) == 1;
+}
+
+ortc_status ortc_conv_supports_wider(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    const char *reason;
+    ortc_tail_spec tail;
+    (void)device;
+    const uint32_t may = ORTC_TAIL_ALL | (ortc_conv_may_widen(n) ? ORTC_TAIL_WIDER : 0);
+    return read_epilogue(n, may, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
 ortc_status ortc_conv_prepare(const ortc_node *n, uint32_t may, ortc_prep *prep, void **out)
@@ -263,7 +279,7 @@ static ortc_status plan_product(ortc_plan *p, conv_plan *c)
     else if (c->turned)
         flags |= ORTC_PRODUCT_TRANS_A; /* an image is [channels][pixels] */
     const ortc_dtype image = columns ? ORTC_F32 : c->type;
-    const ortc_product_types types = {c->turned ? image : c->type, c->turned ? c->type : image, c->type};
+    const ortc_product_types types = {c->turned ? image : c->type, c->turned ? c->type : image, c->result};
     if (ortc_product_plan_init(&c->product, line, &types, c->turned ? g->out_count : g->filters,
                                c->turned ? g->filters : g->out_count, k, g->images * g->group, flags,
                                p->threads))
@@ -294,7 +310,7 @@ static ortc_status plan_way(const ortc_conv_state *s, ortc_plan *p, int32_t way,
     ortc_status status = ORTC_OK;
     if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     ortc_conv_read(s, p->in, p->out, &c->geometry);
-    c->type = p->in[0].dtype;
+    c->type = p->in[0].dtype, c->result = p->out[0].dtype;
     const ortc_conv_geometry *g = &c->geometry;
     c->way = ortc_conv_is_empty(g) ? WAY_NOTHING : way;
     c->turned = turned;
@@ -333,7 +349,7 @@ static ortc_status plan_columns(const void *state, ortc_plan *p, void **out)
 
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    return ortc_conv_prepare(n, ORTC_TAIL_ALL, prep, out);
+    return ortc_conv_prepare(n, ORTC_TAIL_ALL | ORTC_TAIL_WIDER, prep, out);
 }
 
 /* ---- Run ----------------------------------------------------------------------------------------------- */
@@ -355,7 +371,7 @@ static void locate(const void *arg, int64_t index, ortc_product_item *it)
     const int64_t x = index * g->channels * g->in_count * ortc_product_size(r->c->type);
     it->a = (const char *)it->a + (r->c->turned ? x : w);
     it->b = (const char *)it->b + (r->c->turned ? w : x);
-    it->c = ortc_product_at(it->c, y, r->c->type);
+    it->c = ortc_product_at(it->c, y, r->c->result);
     if (it->bias_row) it->bias_row += group * g->filters;
     if (it->bias_col) it->bias_col += group * g->filters;
     if (it->residual) it->residual = ortc_product_at(it->residual, y, r->c->type);
@@ -439,19 +455,19 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     return ortc_product_run(&c->product, &args, &threads);
 }
 
-#define CONV(way) \
+#define CONV(way, may) \
     static const ortc_kernel way##_kernel = {.size = ORTC_SIZED(ortc_kernel), \
                                              .flags = ORTC_KERNEL_EPILOGUE, \
                                              .name = "conv." #way, \
-                                             .supports = ortc_conv_supports, \
+                                             .supports = may, \
                                              .prepare = prepare, \
                                              .plan = plan_##way, \
                                              .run = run, \
                                              .choose = choose_##way};
-CONV(depthwise)
-CONV(pointwise)
-CONV(turned)
-CONV(columns)
+CONV(depthwise, ortc_conv_supports)
+CONV(pointwise, ortc_conv_supports_wider)
+CONV(turned, ortc_conv_supports_wider)
+CONV(columns, ortc_conv_supports_wider)
 
 /* The first of equals is taken: blocks before plain values. */
 #define BYTES (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8))

@@ -14,6 +14,10 @@ typedef struct ortc_conv_state {
 } ortc_conv_state;
 
 ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, ortc_why *why);
+/* With ORTC_TAIL_WIDER, too, where tiles of bf16 are the way to go: other ways over blocks store the
+ * operator's type. */
+int ortc_conv_may_widen(const ortc_node *n);
+ortc_status ortc_conv_supports_wider(const ortc_node *n, const ortc_device *device, ortc_why *why);
 /* may: what of an epilogue the kernel does on registers, ORTC_TAIL_*. */
 ortc_status ortc_conv_prepare(const ortc_node *n, uint32_t may, ortc_prep *prep, void **out_state);
 

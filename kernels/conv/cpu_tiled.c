@@ -172,13 +172,13 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
 /* A scale is a part of the program over finished rows. */
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    return ortc_conv_prepare(n, ORTC_TAIL_ALL & ~(uint32_t)ORTC_TAIL_SCALE, prep, out);
+    return ortc_conv_prepare(n, (ORTC_TAIL_ALL | ORTC_TAIL_WIDER) & ~(uint32_t)ORTC_TAIL_SCALE, prep, out);
 }
 
 static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
     if (!ortc_tiled_uk_get(ORTC_TILED_BF16)) return ortc_no(why, "there is no unit for products of bf16");
-    return ortc_conv_supports(n, device, why);
+    return ortc_conv_supports_wider(n, device, why);
 }
 
 static ortc_status supports_pieces(const ortc_node *n, const ortc_device *device, ortc_why *why)

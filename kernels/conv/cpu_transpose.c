@@ -72,8 +72,9 @@ static pack_param param_of(const transpose_plan *g)
 /* B has the place of a bias. Results do not lie where Y's elements do while an epilogue is at them. */
 static int read_tail(const ortc_node *n, ortc_tail_spec *tail, const char **why)
 {
-    const uint32_t bias = ortc_node_in(n, 2).type ? 0 : ORTC_TAIL_BIAS;
-    if (!ortc_tail_spec_init(n, 1, ORTC_TAIL_ACT | bias, tail, why)) return 0;
+    const uint32_t bias = ortc_node_in(n, 2).type ? 0 : ORTC_TAIL_BIAS,
+                   wider = ortc_conv_may_widen(n) ? ORTC_TAIL_WIDER : 0;
+    if (!ortc_tail_spec_init(n, 1, ORTC_TAIL_ACT | wider | bias, tail, why)) return 0;
     for (uint32_t i = 1; tail->has_rest && i < tail->rest.n_in; i++)
         if (tail->rest.in[i] && tail->lies[i] != ORTC_PW_ONE) {
             *why = "its epilogue reads more than single numbers";
@@ -251,7 +252,7 @@ typedef struct fill_job {
     float *sums;
     void *y; /* of the same filters, where sums are not Y */
     const void *bias;
-    ortc_dtype type;
+    ortc_dtype type, result; /* of the bias; of Y */
     const ortc_tail_spec *tail;
     const ortc_view *in;
 } fill_job;
@@ -292,36 +293,44 @@ static void finish_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const fill_job *j = arg;
     const ortc_tail_place none = {0};
     (void)scratch;
-    if (j->type == ORTC_F32) {
+    if (j->result == ORTC_F32) {
         ortc_conv_transpose_end(j->tail, j->in, j->sums + begin, end - begin);
         return;
     }
     for (int64_t i = begin, n; i < end; i += n) {
         float *sums = j->sums + i;
-        void *y = ortc_product_at(j->y, i, j->type);
+        void *y = ortc_product_at(j->y, i, j->result);
         n = min64(end - i, TILE);
         activate(j->tail, sums, (size_t)n);
         if (j->tail->has_rest)
             ortc_tail_store(j->tail, j->in, &none, sums, (size_t)n, y, (size_t)n, 1, (size_t)n);
         else
-            j->p->convert->narrow[ortc_float_index(j->type)]((size_t)n, sums, y);
+            j->p->convert->narrow[ortc_float_index(j->result)]((size_t)n, sums, y);
     }
 }
 
 static ortc_status run_group(ortc_call *c, const ortc_tail_spec *tail, const transpose_plan *p, int64_t image,
                              int64_t group, const char *packed)
 {
-    const ortc_dtype t = c->in[0].dtype;
+    const ortc_dtype t = c->in[0].dtype, result = c->out[0].dtype;
     const ortc_product_threads threads = {ortc_call_parallel, c};
     const int64_t first = group * p->filters, width = p->in[p->spatial - 1];
     const int64_t grain = ortc_rows_grain(1), apart = lines_are_apart(p);
     char *memory = c->workspace;
-    void *y = ortc_product_at(c->out[0].data, (image * p->groups * p->filters + first) * p->out_count, t);
+    void *y = ortc_product_at(c->out[0].data, (image * p->groups * p->filters + first) * p->out_count,
+                              result);
     const void *x = ortc_product_at(c->in[0].data, (image * p->groups + group) * p->channels * p->in_count,
                                     t);
     const void *given = ortc_call_data(c, ortc_conv_bias_port(tail)),
                *bias = given ? ortc_product_at(given, first, t) : NULL;
-    fill_job fill = {p, t == ORTC_F32 ? y : (float *)(void *)(memory + p->at_sums), y, bias, t, tail, c->in};
+    fill_job fill = {.p = p,
+                     .sums = result == ORTC_F32 ? y : (float *)(void *)(memory + p->at_sums),
+                     .y = y,
+                     .bias = bias,
+                     .type = t,
+                     .result = result,
+                     .tail = tail,
+                     .in = c->in};
     add_job add = {p, (const float *)(void *)(memory + p->at_spread), fill.sums, 0, 0, 1};
     ORTC_TRY(ortc_parallel(c, p->filters * p->out_count, grain, bias_chunk, &fill));
     for (; add.first < p->lines; add.first += add.lines) {
@@ -343,7 +352,7 @@ static ortc_status run_group(ortc_call *c, const ortc_tail_spec *tail, const tra
         ORTC_TRY(ortc_parallel(c, p->filters * add.parts,
                                ortc_rows_grain(p->places * width * add.lines / add.parts), add_chunk, &add));
     }
-    if (t == ORTC_F32 && !tail->has_rest && tail->act == ORTC_UK_ACT_NONE) return ORTC_OK;
+    if (result == ORTC_F32 && !tail->has_rest && tail->act == ORTC_UK_ACT_NONE) return ORTC_OK;
     return ortc_parallel(c, p->filters * p->out_count, grain, finish_chunk, &fill);
 }
 

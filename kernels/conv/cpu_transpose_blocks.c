@@ -18,7 +18,8 @@
 #include "cpu_transpose.h"
 
 #define BAND_BYTES (1024 * 1024) /* of results at a time */
-#define MOVED 8                  /* clocks of a vector that is stored, read and stored again */
+#define MOVED 8                  /* clocks of a vector that is stored, read and stored again, */
+#define PICKED 4                 /* and of some neighbouring lanes of one */
 #define GRAIN_PIXELS 2048
 #define FEW_FILTERS 8 /* of which blocks of Y would be padding for the most part */
 
@@ -93,7 +94,7 @@ static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv_transpo
 /* ---- Choose and plan ----------------------------------------------------------------------------------- */
 
 typedef struct blocks_plan {
-    ortc_dtype type;
+    ortc_dtype type, result;                             /* of X; of Y */
     int32_t spatial, plain;                              /* plain: Y is */
     int64_t images, ins, outs, filters, places, results; /* in blocks: of X, of Y, of all places */
     int64_t in[ORTC_SPATIAL_LIMIT], out[ORTC_SPATIAL_LIMIT], stride[ORTC_SPATIAL_LIMIT];
@@ -128,7 +129,8 @@ static int open_plan(blocks_plan *b, int rounds)
               : rounds             ? ORTC_TILED_ROUNDED
                                    : ortc_tiled_kind(g, ORTC_TILED_PIECES);
     if (ortc_tiled_plan_init(ortc_tiled_uk_get((int)b->kind), g, b->type, (int)b->kind, 0, &b->tiled)) {
-        if (!b->tiled.stem && ortc_tiled_clocks(&b->tiled) < blocked_clocks(b)) return 1;
+        const int must = b->result != b->type; /* the others store X's type */
+        if (!b->tiled.stem && (must || ortc_tiled_clocks(&b->tiled) < blocked_clocks(b))) return 1;
         ortc_tiled_plan_deinit(&b->tiled);
     }
     b->kind = NO_TILES;
@@ -141,6 +143,7 @@ static const char *read_shapes(const ortc_transpose *t, int rounds, const ortc_v
 {
     ortc_transpose own = *t;
     *b = (blocks_plan){.type = x->dtype,
+                       .result = y->dtype,
                        .spatial = x->rank - 2,
                        .images = x->dims[0],
                        .ins = ortc_blocks_of(x->dims[1]),
@@ -167,7 +170,10 @@ static const char *read_shapes(const ortc_transpose *t, int rounds, const ortc_v
     b->points = points_of(x->dims[1], b->filters, b->places);
     b->points.in_count = b->points.in[0] = b->in_count;
     b->points.out_count = b->points.out[0] = b->band * width;
-    return open_plan(b, rounds) ? NULL : "it is too large";
+    if (!open_plan(b, rounds)) return "it is too large";
+    if (b->kind != NO_TILES || b->result == b->type) return NULL;
+    close_plan(b);
+    return "its result is of another type than X";
 }
 
 static ortc_status choose_as(int rounds, const void *state, const ortc_question *q, ortc_offer *o,
@@ -180,10 +186,12 @@ static ortc_status choose_as(int rounds, const void *state, const ortc_question 
     const char *wrong = read_shapes(&((const ortc_conv_transpose_state *)state)->t, rounds, &q->in[0],
                                     &q->in[1], &q->out[0], &b);
     if (wrong) return ortc_no(why, "%s", wrong);
+    const int64_t neighbours = b.filters == 1 ? b.stride[b.spatial - 1] : 1; /* of a plain Y */
     const double bands = (double)b.images * (double)b.lines / (double)b.band,
-                 vectors = (double)(b.plain ? b.places * b.filters : b.results) * (double)b.points.out_count;
+                 moves = (double)(b.plain ? b.places * b.filters / neighbours * PICKED : b.results * MOVED) *
+                         (double)b.points.out_count;
     const double products = b.kind == NO_TILES ? blocked_clocks(&b) : ortc_tiled_clocks(&b.tiled);
-    o->clocks = bands * (products + MOVED * vectors);
+    o->clocks = bands * (products + moves);
     o->form = ORTC_TRANSPOSE_FORM | (uint64_t)(b.kind + 3);
     o->in[0] = l, o->out[0] = b.plain ? ORTC_PLAIN : l;
     close_plan(&b);
@@ -206,7 +214,7 @@ static ortc_status plan_as(int rounds, const void *state, ortc_plan *p, void **o
         return status;
     }
     const size_t results = (size_t)(b->results * ORTC_BLOCK * b->points.out_count *
-                                    ortc_product_size(b->type));
+                                    ortc_product_size(b->result));
     const int on_tiles = b->kind != NO_TILES;
     b->at_results = (size_t)(b->results * ORTC_BLOCK) * sizeof(float);
     b->at_shared = (b->at_results + results + 63) / 64 * 64;
@@ -239,13 +247,13 @@ typedef struct place_job {
 } place_job;
 
 /* Results are mostly padding where Y is plain: then the epilogue is about rows of it. */
-static int ends_in_rows(const blocks_plan *p) { return p->plain && p->type == ORTC_F32; }
+static int ends_in_rows(const blocks_plan *p) { return p->plain && p->result == ORTC_F32; }
 
 /* n filters of a place from the first of all places on, of a line of results, to every `step` bytes of y. */
 static void put(const place_job *j, int64_t filter, int64_t n, int64_t line, char *y, size_t step)
 {
     const blocks_plan *p = j->p;
-    const int64_t width = p->in[p->spatial - 1], size = ortc_product_size(p->type);
+    const int64_t width = p->in[p->spatial - 1], size = ortc_product_size(p->result);
     for (int64_t lane = filter % ORTC_BLOCK, some; n > 0; n -= some, filter += some, lane = 0) {
         const char *x = j->results +
                         (((filter / ORTC_BLOCK * p->band + line) * width) * ORTC_BLOCK + lane) * size;
@@ -274,16 +282,19 @@ static void put_lines(void *arg, int64_t begin, int64_t end, void *scratch)
     const place_job *j = arg;
     const blocks_plan *p = j->p;
     const int64_t stride = p->stride[p->spatial - 1], width = p->in[p->spatial - 1],
-                  lane = p->plain ? 1 : ORTC_BLOCK, pixel = lane * ortc_product_size(p->type);
+                  lane = p->plain ? 1 : ORTC_BLOCK, pixel = lane * ortc_product_size(p->result);
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
         const int64_t block = i / p->band, line = i % p->band,
                       n = p->plain ? 1 : ortc_block_lanes(block, p->filters);
         for (int64_t row = 0; row < p->places / stride; row++) {
             char *y = j->y + (block * p->out_count + pixel_of(j, line, row)) * pixel;
-            for (int64_t q = 0; q < stride; q++)
-                put(j, (row * stride + q) * p->filters + block * lane, n, line, y + q * pixel,
-                    (size_t)(stride * pixel));
+            if (p->plain && p->filters == 1) /* places of a row are neighbours in both */
+                put(j, row * stride, stride, line, y, (size_t)(stride * pixel));
+            else
+                for (int64_t q = 0; q < stride; q++)
+                    put(j, (row * stride + q) * p->filters + block * lane, n, line, y + q * pixel,
+                        (size_t)(stride * pixel));
             if (n < lane)
                 ortc_block_move(y + pixel / lane * n, (size_t)pixel, NULL, 0, width * stride,
                                 (size_t)(pixel / lane * (lane - n)));
@@ -297,7 +308,7 @@ static void put_lines(void *arg, int64_t begin, int64_t end, void *scratch)
 static int32_t run_band(const blocks_plan *p, const ortc_tail_spec *tail, const char *x, int64_t first,
                         const ortc_call *c, const ortc_product_threads *threads)
 {
-    static const ortc_tail_spec none = {.alpha = 1, .bias = -1, .residual = -1};
+    const ortc_tail_spec none = {.alpha = 1, .bias = -1, .residual = -1, .widens = tail->widens};
     char *workspace = c->workspace;
     const int64_t pixel = first * p->in[p->spatial - 1];
     ortc_blocked_args args = {.x = x,
@@ -326,7 +337,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const blocks_plan *p = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, c};
     const void *given = ortc_call_data(c, ortc_conv_bias_port(&s->tail));
-    const int64_t pixel = ORTC_BLOCK * ortc_product_size(p->type), width = p->in[p->spatial - 1];
+    const int64_t width = p->in[p->spatial - 1], each = ortc_product_size(p->result);
     float *bias = c->workspace;
     memset(bias, 0, p->at_results);
     for (int64_t k = 0; given && k < p->places; k++)
@@ -337,9 +348,9 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
                      .tail = &s->tail,
                      .in = c->in};
     for (int64_t image = 0; image < p->images; image++) {
-        const char *x = (const char *)c->in[0].data + image * p->ins * p->in_count * pixel;
+        const char *x = ortc_product_at(c->in[0].data, image * p->ins * p->in_count * ORTC_BLOCK, p->type);
         job.y = (char *)c->out[0].data +
-                image * p->out_count * (p->plain ? p->filters * ortc_product_size(p->type) : p->outs * pixel);
+                image * p->out_count * (p->plain ? p->filters : p->outs * ORTC_BLOCK) * each;
         for (int64_t line = 0; line < p->lines; line += p->band) {
             /* the last band begins earlier, if it must: some lines are the same twice */
             job.first = line + p->band > p->lines ? p->lines - p->band : line;

@@ -14,7 +14,7 @@ int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tai
     out->alpha = t.scale;
     out->act = t.act, out->lo = t.lo, out->hi = t.hi;
     out->bias = t.bias, out->residual = t.residual;
-    out->has_rest = t.has_rest;
+    out->widens = t.widens, out->has_rest = t.has_rest;
     memcpy(out->lies, t.lies, sizeof out->lies);
     if (!t.has_rest) return 1;
     if (!ortc_pw_lower(&t.u.rest, &out->rest, why)) return 0;

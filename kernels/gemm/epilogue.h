@@ -19,6 +19,7 @@ typedef struct ortc_tail_spec {
     int32_t act;            /* ORTC_UK_ACT_* */
     float lo, hi;           /* its parameters */
     int32_t bias, residual; /* input ports, -1: none */
+    int32_t widens;         /* the result is f32, the operator's type is not */
     int32_t has_rest;       /* else nothing is done to tiles */
     uint8_t lies[ORTC_PW_INPUTS];
     ortc_pw_code rest;   /* to f32 */

@@ -19,7 +19,8 @@ enum {
     ORTC_TAIL_BIAS = 2,     /* a vector along the channels, of the operator's type */
     ORTC_TAIL_RESIDUAL = 4, /* a tensor of the result's shape and the operator's type */
     ORTC_TAIL_ACT = 8,
-    ORTC_TAIL_ALL = 15
+    ORTC_TAIL_ALL = 15,
+    ORTC_TAIL_WIDER = 16 /* the result may be f32 where the operator's type has 16 bits */
 };
 
 typedef struct ortc_tail {
@@ -27,6 +28,7 @@ typedef struct ortc_tail {
     int32_t bias, residual; /* input ports, -1: none */
     int32_t act;            /* ORTC_UK_ACT_* */
     float lo, hi;           /* its parameters */
+    int32_t widens;         /* the result is f32, the operator's type is not */
     int32_t has_rest;
     uint32_t at; /* the step of the rest that is its input 0; as many as it has: it reads none */
     uint8_t lies[ORTC_PW_INPUTS]; /* of every input that the program reads: ORTC_PW_ONE ... */

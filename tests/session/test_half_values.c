@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "graph/specialise/specialise.h"
+#include "kernels/conv/tiled.h"
 #include "kernels/gemm/product_uk.h"
 #include "runtime/registry/registry.h"
 #include "runtime/session/create.h"
@@ -231,6 +232,67 @@ Test(half_values, whatever_is_pointwise)
     ortc_edge *y = node("Reciprocal", node("Softplus", product(input("a", ORTC_F32), 1), NULL), NULL);
     result("y", product(node("Softsign", y, NULL), 2));
     expect(4);
+}
+
+/* W [first, second, 3] of a window along a value's last dim */
+static ortc_edge *windows(const char *op, ortc_edge *x, int64_t first, int64_t second, uint32_t seed)
+{
+    const int64_t dims[3] = {first, second, 3}, one[2] = {1, 1};
+    const ortc_attr pads = {.size = sizeof pads, .kind = ORTC_ATTR_INTS, .count = 2, .u.ints = one};
+    ortc_edge *w = matrix(first, second * 3, seed, 0);
+    ortc_constant *k;
+    float *data = malloc((size_t)(first * second * 3) * sizeof *data);
+    memcpy(data, w->constant->data, (size_t)(first * second * 3) * sizeof *data);
+    cr_assert_eq(ortc_constant_create(ORTC_F32, 3, dims, data, (size_t)(first * second * 3) * sizeof *data,
+                                      free, data, &k, &e),
+                 ORTC_OK);
+    ortc_edge *y = node(op, x, ortc_graph_constant(g, NULL, k));
+    ortc_node_set_attr(y->producer, "pads", &pads);
+    return y;
+}
+
+/* Whether a last convolution reads bf16 and gives f32. */
+static uint64_t widens(void) { return ortc_tiled_uk_get(ORTC_TILED_BF16) != NULL; }
+
+/* Results that were rounded on their way are few. */
+static void expect_sums(void)
+{
+    static outcome have;
+    int64_t rounded = 0;
+    run("cpu", "bf16", &have);
+    for (int64_t i = 0; i < have.count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &have.y[i], sizeof bits);
+        rounded += (bits & 0xffff) == 0;
+    }
+    cr_expect_lt(rounded, have.count / 8, "%d of %d results are bf16", (int)rounded, (int)have.count);
+}
+
+Test(half_values, a_last_convolution_reads_bf16)
+{
+    ortc_edge *x = windows("Conv", viewed(input("a", ORTC_F32), false), 32, ROWS, 1);
+    result("y", windows("Conv", node("Relu", x, NULL), ROWS, 32, 2));
+    expect(2 + widens());
+    expect_sums();
+}
+
+Test(half_values, last_convolutions_with_more_behind_them)
+{
+    ortc_edge *x = windows("Conv", viewed(input("a", ORTC_F32), false), 32, ROWS, 1);
+    ortc_edge *y = windows("ConvTranspose", x, 32, 2, 2), *z = windows("Conv", x, ROWS, 32, 3);
+    result("y", node("Sigmoid", y, NULL));
+    result("z", z);
+    result("softmax", node("Softmax", z, NULL));
+    expect(1 + 2 * widens());
+    expect_sums();
+}
+
+Test(half_values, a_last_convolution_by_channels)
+{
+    ortc_edge *x = windows("Conv", viewed(input("a", ORTC_F32), false), 32, ROWS, 1);
+    result("y", with_int(windows("Conv", x, 32, 1, 2), "group", 32));
+    expect(1);
+    expect_sums();
 }
 
 /* ---- What does not ------------------------------------------------------------------------------------- */
