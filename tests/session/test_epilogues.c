@@ -165,7 +165,8 @@ static int64_t run(const ortc_graph *from, const char *providers, float *y)
     return run_chosen(from, providers, NULL, y);
 }
 
-/* Whether the Cast of a result to f32, which is behind all, goes in, too: it does if what is before it has. */
+/* Whether the Cast of a result to f32, which is behind all, goes in, too: it does if what is before it has.
+ */
 static bool takes_cast(const ortc_node *n)
 {
     const bool can = type == ORTC_BF16 && !strncmp(n->type, "Conv", 4) && !depthwise &&
