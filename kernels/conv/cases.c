@@ -38,6 +38,11 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "T[2,17,16,15] T[17,1,3,3]! T[17]!", "group=17 pads=[1,1,1,1] strides=[2,2]", BY_F32,
      .needs = NEED},
     {"Conv", "T[1,8,12,12] T[8,1,5,5]!", "group=8 pads=[2,2,2,2]", BY_F32, .needs = NEED},
+    /* small images that read the same weights, an odd number of them, and more than a task takes */
+    {"Conv", "T[3,64,7,7]=-0.2..0.2 T[40,64,3,3]=-0.2..0.2! T[40]!", "pads=[1,1,1,1]", BY_F32, .needs = NEED},
+    {"Conv", "T[5,48,7,7] T[96,48,1,1]! T[96]!", "", BY_F32, .needs = NEED},
+    {"Conv", "T[11,33,5,6] T[64,33,1,1]!", "", BY_F32, .needs = NEED},
+    {"Conv", "T[4,40,14,13] T[48,40,1,1]!", "strides=[2,2]", BY_F32, .needs = NEED},
     /* windows that slide: strips of all lengths, rows at borders, pads on one side, a last block of one */
     {"Conv", "T[1,33,9,31] T[33,1,5,5]! T[33]!", "group=33 pads=[2,2,2,2] strides=[2,2]", BY_F32,
      .needs = NEED},

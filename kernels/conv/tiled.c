@@ -6,7 +6,9 @@
 #include "kernels/gemm/product_uk.h"
 #include "tiled_loops.h"
 
-#define BAND_BYTES (384 * 1024)        /* of a task that lays out its own: in L2, beside weights */
+#define BAND_BYTES (384 * 1024)    /* of a task that lays out its own: in L2, beside weights */
+#define BESIDE_BYTES (1024 * 1024) /* of images that are laid out beside each other */
+#define MOST_BESIDE 8
 #define TOGETHER_BYTES (1536 * 1024.0) /* of what is laid out first */
 #define ROWS 8                         /* fewer in a band only where they do not fit */
 #define TASK_CLOCKS 20e3
@@ -93,7 +95,7 @@ static double product_clocks(const ortc_tiled_plan *p)
 static int64_t tasks_of(const ortc_tiled_plan *p)
 {
     const int plain = p->together && p->kind == ORTC_TILED_PLAIN;
-    return (plain ? p->group : p->bands) * p->block_parts * p->unit_parts;
+    return (plain ? p->group : ceil_div(p->bands, p->beside)) * p->block_parts * p->unit_parts;
 }
 
 /* Where threads are more than bands, and wait less so, several lay out the same band, each for filters of its
@@ -108,6 +110,21 @@ static void share_bands(ortc_tiled_plan *p, int64_t pairs, int64_t threads)
         if (cost >= 0.95 * best) continue;
         best = cost, p->blocks = each * ORTC_TILE_BLOCKS, p->block_parts = parts;
     }
+}
+
+/* Small images of 16 bits, two and more of which are a unit of tiles, go over the same weights in L1; those
+ * that a task lays out, over weights that it reads once for all. */
+static void put_beside(ortc_tiled_plan *p, uint32_t threads)
+{
+    const int64_t run = ceil_div(run_of(p, p->rows, p->segment), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS,
+                  fits = p->together ? MOST_BESIDE : min64(BESIDE_BYTES / p->band, MOST_BESIDE),
+                  each = ceil_div(p->images * p->block_parts, max64(threads, 1)); /* of a thread */
+    p->side = p->beside = 1;
+    if ((p->kind != ORTC_TILED_BF16 && p->kind != ORTC_TILED_ROUNDED) || p->stem || p->units != 1 ||
+        !p->flat || p->bands != p->images || p->images == 1 || UNIT / run < 2)
+        return;
+    p->side = min64(UNIT / run, p->images);
+    p->beside = p->together ? p->side : max64(min64(min64(fits, each), p->images), 1);
 }
 
 static void split(ortc_tiled_plan *p, uint32_t threads)
@@ -163,7 +180,7 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
         const int64_t run = p->flat ? run_of(p, p->rows, p->segment) : p->segment;
         p->half = (int)ceil_div(run, ceil_div(run, ORTC_TILE_HALF));
     }
-    p->blocks = p->outs, p->block_parts = 1, p->unit_parts = 1;
+    p->blocks = p->outs, p->block_parts = 1, p->unit_parts = 1, p->beside = 1;
     if (by_filters) {
         const int64_t parts = max64(threads ? threads : MANY_TASKS, (int64_t)(product_clocks(p) / LONG_TASK));
         p->blocks = ceil_div(p->outs, min64(pairs, parts));
@@ -183,6 +200,7 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     } else if (threads > FEW_THREADS && p->bands < threads) {
         share_bands(p, pairs, threads);
     }
+    put_beside(p, threads);
     const double work = product_clocks(p) * with_ends(p->kind) + read;
     const double task = work / (double)tasks_of(p),
                  grain = threads > FEW_THREADS ? GRAIN_OF_MANY : GRAIN_CLOCKS;
@@ -252,7 +270,7 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
     /* the last tile of the last row reads further than it is used */
     const size_t behind = ORTC_TILE_PIXELS * 2 * ORTC_TILE_ROW,
                  sums = (plain ? ORTC_TILED_UNITS : 1) * ORTC_TILE_BLOCKS * UNIT * ORTC_TILE_ROW;
-    const size_t laid = (size_t)((p->together ? p->bands : 1) * p->band) + behind;
+    const size_t laid = (size_t)((p->together ? p->bands : p->beside) * p->band) + behind;
     const size_t flags = may_be_odd(p) && p->together ? (size_t)p->bands * sizeof(atomic_int) : 0;
     p->at_laid = sums;
     p->at_split = sums + (p->together ? 0 : laid);
@@ -454,8 +472,33 @@ int64_t ortc_tiled_run_of_blocks(const job *j, int64_t first, int64_t k, int64_t
     return k % 2 || k + 1 == end || ortc_tiled_is_odd(j, first + k + 1) ? 1 : ORTC_TILE_BLOCKS;
 }
 
-/* Units u0 .. u1-1 of a band, blocks b0 .. b1-1 of its group's output. */
-static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
+/* Blocks `block` .. of bands of one unit, `to` pixels each, some of which read weights together. */
+static void tiles_beside(const band *b, int64_t count, ortc_tiled_tile *tile, int blocks, int64_t block,
+                         int64_t to, float *sums)
+{
+    const ortc_tiled_plan *p = b->j->p;
+    const int64_t apart = UNIT / p->side / ORTC_TILE_PIXELS * ORTC_TILE_PIXELS * BLOCK,
+                  at_once = ortc_tiled_groups_at_once(p->kind, p->groups, p->taps);
+    const char *w = tile->w;
+    for (int64_t first = 0; first < count; first += p->side) {
+        const int64_t end = min64(first + p->side, count);
+        for (int64_t g = 0; g < p->groups; g += at_once) {
+            tile->groups = (size_t)min64(at_once, p->groups - g), tile->more = g > 0;
+            tile->w = w + g * p->taps * tile->w_step;
+            for (int64_t i = first; i < end; i++)
+                for (int64_t q = 0; q < to; q += 2 * p->half) {
+                    tile->x = b[i].laid + g * tile->group + q * p->step;
+                    tile->sums = sums + (i - first) * apart + q * BLOCK;
+                    p->uk->run[p->kind](to - q > p->half ? 2 : 1, blocks, tile);
+                }
+        }
+        for (int64_t i = first; i < end; i++)
+            ortc_tiled_finish(&b[i], 0, sums + (i - first) * apart, block, blocks, 0, to);
+    }
+}
+
+/* Units u0 .. u1-1 of a band, blocks b0 .. b1-1 of its group's output; `count` bands alike have one unit. */
+static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
 {
     const job *j = b->j;
     const ortc_tiled_plan *p = j->p;
@@ -492,6 +535,10 @@ static void tiles(const band *b, int64_t b0, int64_t b1, int64_t u0, int64_t u1,
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = ortc_tiled_unit(b, u, &to);
+            if (count > 1) {
+                tiles_beside(b, count, &tile, (int)n, block, to, sums);
+                continue;
+            }
             for (int64_t q = from, g = 0; q < to && g < p->groups;) {
                 tile.groups = (size_t)min64(at_once, p->groups - g), tile.more = g > 0;
                 tile.w = w + g * p->taps * tile.w_step;
@@ -522,16 +569,22 @@ static void whole_bands(void *arg, int64_t begin, int64_t end, void *scratch)
     float *sums = scratch, *weights = (float *)(void *)((char *)scratch + p->at_weights);
     p->uk->begin(p->half);
     for (int64_t i = begin; i < end; i++) {
-        const band b = ortc_tiled_band_of(j, i % p->bands, (char *)scratch + p->at_laid);
-        const int64_t b0 = i / p->bands * p->blocks, b1 = min64(b0 + p->blocks, p->outs);
-        const int odd = lay_band(&b, 0, p->groups, 0);
+        const int64_t runs = ceil_div(p->bands, p->beside), n = i % runs * p->beside,
+                      count = min64(p->beside, p->bands - n), b0 = i / runs * p->blocks,
+                      b1 = min64(b0 + p->blocks, p->outs);
+        band b[MOST_BESIDE];
+        int odd = 0;
+        for (int64_t k = 0; k < count; k++) {
+            b[k] = ortc_tiled_band_of(j, n + k, (char *)scratch + p->at_laid + k * p->band);
+            odd |= lay_band(&b[k], 0, p->groups, 0);
+        }
         if (!odd && p->chunk)
-            ortc_tiled_plain_band(&b, b0, b1, scratch);
+            ortc_tiled_plain_band(b, b0, b1, scratch);
         else if (!odd)
-            tiles(&b, b0, b1, 0, p->units, sums);
-        if (!odd && !j->weights_odd) continue;
-        if (!p->stem) lay_band(&b, 0, p->ins, 1);
-        ortc_tiled_again(&b, odd, b0, b1, 0, p->units, sums, weights);
+            tiles(b, count, b0, b1, 0, p->units, sums);
+        if (!odd && !j->weights_odd) continue; /* of 16 bits none is */
+        if (!p->stem) lay_band(b, 0, p->ins, 1);
+        ortc_tiled_again(b, odd, b0, b1, 0, p->units, sums, weights);
     }
     p->uk->end();
 }
@@ -558,11 +611,14 @@ static void tiles_of(void *arg, int64_t begin, int64_t end, void *scratch)
     const ortc_tiled_plan *p = j->p;
     p->uk->begin(p->half);
     for (int64_t i = begin; i < end; i++) {
-        const int64_t u = i % p->unit_parts, n = i / p->unit_parts % p->bands,
-                      b0 = i / p->unit_parts / p->bands * p->blocks;
-        const band b = ortc_tiled_band_of(j, n, j->shared + n * p->band);
+        const int64_t u = i % p->unit_parts, runs = ceil_div(p->bands, p->beside),
+                      n = i / p->unit_parts % runs * p->beside, count = min64(p->beside, p->bands - n),
+                      b0 = i / p->unit_parts / runs * p->blocks;
+        band b[MOST_BESIDE];
+        for (int64_t k = 0; k < count; k++)
+            b[k] = ortc_tiled_band_of(j, n + k, j->shared + (n + k) * p->band);
         if (!j->odd || !j->odd[n])
-            tiles(&b, b0, min64(b0 + p->blocks, p->outs), dealt(p->units, p->unit_parts, u),
+            tiles(b, count, b0, min64(b0 + p->blocks, p->outs), dealt(p->units, p->unit_parts, u),
                   dealt(p->units, p->unit_parts, u + 1), scratch);
     }
     p->uk->end();

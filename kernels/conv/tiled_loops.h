@@ -42,12 +42,17 @@ int64_t ortc_tiled_block_at(int kind, int64_t k, int64_t outs, int64_t each, int
 /* How many groups tiles of a unit go over before the next ones. Of points in pieces the weights of 6 to 10
  * groups are just too many for L1, beside pixels: those of 4 stay there, and all tiles but the first find
  * them (6 groups 295 and 340 GFLOP/s, 8 320 and 355; 5, 12 and more are not slower at once). In 16 bits a
- * tile of 3x3 over 64 channels would read 36 KB of weights in the time in which L2 gives as many. */
-enum { ORTC_TILED_NEAR_BYTES = 28 * 1024 }; /* of weights, that stay in L1 */
+ * tile of 3x3 over 64 channels would read 36 KB of weights in the time in which L2 gives as many; points,
+ * beside whose weights as many pixels are read, go over 16 KB of them (28 KB: 0.9). */
+enum { ORTC_TILED_NEAR_WINDOWS = 28 * 1024, ORTC_TILED_NEAR_POINTS = 16 * 1024 };
 static inline int64_t ortc_tiled_groups_at_once(int kind, int64_t groups, int64_t taps)
 {
-    const int64_t near = ORTC_TILED_NEAR_BYTES / (ORTC_TILE_BLOCKS * ORTC_TILED_TILE_BYTES * taps);
-    if (kind == ORTC_TILED_BF16 || kind == ORTC_TILED_ROUNDED) return groups <= near ? groups : near + !near;
+    const int64_t near = (taps == 1 ? ORTC_TILED_NEAR_POINTS : ORTC_TILED_NEAR_WINDOWS) /
+                         (ORTC_TILE_BLOCKS * ORTC_TILED_TILE_BYTES * taps);
+    if (kind == ORTC_TILED_BF16 || kind == ORTC_TILED_ROUNDED) {
+        const int64_t most = near + !near, parts = (groups + most - 1) / most;
+        return parts ? (groups + parts - 1) / parts : 1; /* evenly */
+    }
     return ortc_tiled_in_pieces(kind) && taps == 1 && groups >= 6 && groups <= 10 ? 4 : groups;
 }
 
