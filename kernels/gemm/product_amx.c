@@ -343,6 +343,19 @@ INLINE void finish_rows(const int halves, const int more, size_t mr, float (*til
     }
 }
 
+/* Lines of long rows that the next panel's tile stores to: of few groups they would take longer than the
+ * products, one row's after the other's. */
+enum { ASKS_ROW = 16 * 1024, ASKS_K = 256 };
+INLINE void ask_for_next(size_t mr, size_t k, size_t size, const void *c, size_t ld)
+{
+    if (ld * size < ASKS_ROW || k > ASKS_K) return;
+    for (size_t i = 0; i < mr; i++) {
+        const char *next = (const char *)c + (i * ld + SIDE) * size + 63; /* whatever a row's alignment */
+        __builtin_prefetch(next, 1);
+        if (size == 4) __builtin_prefetch(next + 64, 1);
+    }
+}
+
 /* The terms of a tail that are the same for all of a column, or of the tile, are set once. */
 static void finish(size_t mr, size_t nr, float (*tile)[SIDE], float *c, size_t ld, uint32_t flags,
                    const ortc_uk_tail_f32 *t)
@@ -534,6 +547,7 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
     if (goes_on) flags &= ~(uint32_t)ORTC_UK_ACCUMULATE;
     const int straight = is_straight(nr, flags, tail);
     CHECK();
+    ask_for_next(mr, groups * GROUP, flags & ORTC_UK_TO_BF16 ? 2 : 4, sums, ld);
     multiply(sum_bf16, mr, ldb, groups, a, b, NULL,
              parts     ? parts
              : goes_on ? sums
