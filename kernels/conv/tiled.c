@@ -112,19 +112,28 @@ static void share_bands(ortc_tiled_plan *p, int64_t pairs, int64_t threads)
     }
 }
 
-/* Small images of 16 bits, two and more of which are a unit of tiles, go over the same weights in L1; those
- * that a task lays out, over weights that it reads once for all. */
+/* Small images of 16 bits, two and more of which are a unit of tiles, go over the same weights, which are read
+ * once for all that a task has, and by few tasks: while later images are multiplied, what comes next is asked
+ * for. */
 static void put_beside(ortc_tiled_plan *p, uint32_t threads)
 {
     const int64_t run = ceil_div(run_of(p, p->rows, p->segment), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS,
-                  fits = p->together ? MOST_BESIDE : min64(BESIDE_BYTES / p->band, MOST_BESIDE),
-                  each = ceil_div(p->images * p->block_parts, max64(threads, 1)); /* of a thread */
+                  pairs = ceil_div(p->outs, ORTC_TILE_BLOCKS);
     p->side = p->beside = 1;
     if ((p->kind != ORTC_TILED_BF16 && p->kind != ORTC_TILED_ROUNDED) || p->stem || p->units != 1 ||
         !p->flat || p->bands != p->images || p->images == 1 || UNIT / run < 2)
         return;
     p->side = min64(UNIT / run, p->images);
-    p->beside = p->together ? p->side : max64(min64(min64(fits, each), p->images), 1);
+    if (p->together) {
+        const int64_t parts = threads ? 2 * (int64_t)threads : most_tasks(p->kind, threads);
+        p->beside = min64(p->images, MOST_BESIDE);
+        p->blocks = ceil_div(pairs, min64(pairs, parts)) * ORTC_TILE_BLOCKS;
+        p->block_parts = ceil_div(p->outs, p->blocks);
+        return;
+    }
+    const int64_t fits = min64(BESIDE_BYTES / p->band, MOST_BESIDE),
+                  each = ceil_div(p->images * p->block_parts, max64(threads, 1)); /* of a thread */
+    p->beside = max64(min64(min64(fits, each), p->images), 1);
 }
 
 static void split(ortc_tiled_plan *p, uint32_t threads)
@@ -474,13 +483,18 @@ int64_t ortc_tiled_run_of_blocks(const job *j, int64_t first, int64_t k, int64_t
 
 /* Blocks `block` .. of bands of one unit, `to` pixels each, some of which read weights together. */
 static void tiles_beside(const band *b, int64_t count, ortc_tiled_tile *tile, int blocks, int64_t block,
-                         int64_t to, float *sums)
+                         int asks, int64_t to, float *sums)
 {
     const ortc_tiled_plan *p = b->j->p;
     const int64_t apart = UNIT / p->side / ORTC_TILE_PIXELS * ORTC_TILE_PIXELS * BLOCK,
                   at_once = ortc_tiled_groups_at_once(p->kind, p->groups, p->taps);
     const char *w = tile->w;
+    /* the first images wait for weights, the others ask for those behind them */
+    const int64_t all = blocks * (weights_of(p) / p->outs) / 64,
+                  later = (count - p->side) * ceil_div(to, 2 * p->half) * p->groups * p->taps;
+    const char *next = w + all * 64;
     for (int64_t first = 0; first < count; first += p->side) {
+        tile->next_lines = first && asks ? (size_t)ceil_div(all, later) : 0;
         const int64_t end = min64(first + p->side, count);
         for (int64_t g = 0; g < p->groups; g += at_once) {
             tile->groups = (size_t)min64(at_once, p->groups - g), tile->more = g > 0;
@@ -489,6 +503,8 @@ static void tiles_beside(const band *b, int64_t count, ortc_tiled_tile *tile, in
                 for (int64_t q = 0; q < to; q += 2 * p->half) {
                     tile->x = b[i].laid + g * tile->group + q * p->step;
                     tile->sums = sums + (i - first) * apart + q * BLOCK;
+                    tile->next = next;
+                    next += (int64_t)tile->next_lines * 64 * (int64_t)tile->groups * p->taps;
                     p->uk->run[p->kind](to - q > p->half ? 2 : 1, blocks, tile);
                 }
         }
@@ -536,7 +552,7 @@ static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t 
             int64_t to;
             const int64_t from = ortc_tiled_unit(b, u, &to);
             if (count > 1) {
-                tiles_beside(b, count, &tile, (int)n, block, to, sums);
+                tiles_beside(b, count, &tile, (int)n, block, k + n < p->outs, to, sums);
                 continue;
             }
             for (int64_t q = from, g = 0; q < to && g < p->groups;) {

@@ -101,7 +101,7 @@ INLINE void store(const int two_a, const int two_b, const ortc_tiled_tile *t)
 #define OF_W(half) prefetch(w + (half)*512), prefetch(w + (half)*512 + 256)
 #define OF_V(half) \
     if (two_b) prefetch(v + (half)*512), prefetch(v + (half)*512 + 256)
-ONE(sum_bf16, bf16ps, OF_W, OF_V)
+ONE(sum_bf16_alone, bf16ps, OF_W, OF_V)
 /* Of bytes, whose products are quicker than weights come, those that the caller says. */
 #define NOTHING(half) (void)0
 INLINE void ask(const int two_b, const ortc_tiled_tile *t, const char *next)
@@ -114,6 +114,11 @@ INLINE void ask(const int two_b, const ortc_tiled_tile *t, const char *next)
 #define OF_NEXT(half) \
     if ((half) == 0) ask(two_b, t, next), next += t->next_lines * 64
 ONE(sum_two_bytes, busd, NOTHING, OF_NEXT)
+/* Of 16 bits, where others have read these weights already: into L2. */
+#define OF_FAR(half) \
+    for (size_t i = 0; (half) && i < t->next_lines; i++, next += 64) __builtin_prefetch(next, 0, 2)
+ONE(sum_bf16_ahead, bf16ps, NOTHING, OF_FAR)
+#undef OF_FAR
 #undef OF_W
 #undef OF_V
 #undef NOTHING
@@ -229,7 +234,15 @@ INLINE void sum_pieces(const int two_a, const int two_b, const ortc_tiled_tile *
         else \
             sum_##kind(0, 0, t); \
     }
-RUN(bf16)
+RUN(bf16_ahead)
+RUN(bf16_alone)
+static void run_bf16(int halves, int blocks, const ortc_tiled_tile *t)
+{
+    if (t->next_lines)
+        run_bf16_ahead(halves, blocks, t);
+    else
+        run_bf16_alone(halves, blocks, t);
+}
 RUN(pieces)
 RUN(two_bytes)
 static void run_bytes(int halves, int blocks, const ortc_tiled_tile *t)
