@@ -22,7 +22,8 @@
 #define SCRATCH_LIMIT (16.0 * 1024 * 1024)
 #define BLOCK ORTC_BLOCK
 #define UNIT ORTC_TILED_UNIT
-#define CHUNK_BYTES (96 * 1024) /* of weights in pieces: in L2, beside pixels */
+#define AHEAD_BYTES (256 * 1024) /* of weights, fewer of which come soon enough as they are read */
+#define CHUNK_BYTES (96 * 1024)  /* of weights in pieces: in L2, beside pixels */
 
 typedef ortc_tiled_job job;
 typedef ortc_tiled_band band;
@@ -513,6 +514,18 @@ static void tiles_beside(const band *b, int64_t count, ortc_tiled_tile *tile, in
     }
 }
 
+/* Of 16 bits: what the tiles of a unit that find their weights in L1 ask for at a tap, to L2: of those behind,
+ * which are multiplied next. More than so many lines are in these tiles' own way. */
+static size_t lines_ahead(const ortc_tiled_plan *p)
+{
+    enum { LINES = ORTC_TILE_BLOCKS * ORTC_TILED_TILE_BYTES / 64, MOST = 16 };
+    const int64_t later = p->unit / ORTC_TILE_PIXELS - 1;
+    if ((p->kind != ORTC_TILED_BF16 && p->kind != ORTC_TILED_ROUNDED) || p->stem || later < 1 ||
+        weights_of(p) < AHEAD_BYTES)
+        return 0;
+    return (size_t)min64(ceil_div(LINES, later), MOST);
+}
+
 /* Units u0 .. u1-1 of a band, blocks b0 .. b1-1 of its group's output; `count` bands alike have one unit. */
 static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
 {
@@ -522,6 +535,7 @@ static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t 
                   bytes = p->kind == ORTC_TILED_BYTES;
     const int64_t at_once = ortc_tiled_groups_at_once(p->kind, p->groups, p->taps);
     ortc_tiled_tile tile = ortc_tiled_tile_of(j);
+    const size_t far = lines_ahead(p);
     /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters,
      * so that weights, which come from far away, are read once. */
     const int64_t wide = bytes && p->taps > 1 && u1 - u0 == 1 && tiles_each == 2,
@@ -547,7 +561,7 @@ static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t 
         const int behind = fixed && (ends->fixed.back || ends->fixed.adds);
         int64_t last = 0, last_end = 0;
         float *last_sums = sums, *next_sums = sums + ORTC_TILE_PIXELS * BLOCK;
-        const char *w = tile.w;
+        const char *w = tile.w, *ahead = w;
         for (int64_t u = u0; u < u1; u++) {
             int64_t to;
             const int64_t from = ortc_tiled_unit(b, u, &to);
@@ -560,6 +574,12 @@ static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t 
                 tile.w = w + g * p->taps * tile.w_step;
                 tile.x = b->laid + g * tile.group + q * p->step;
                 tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
+                if (far) {
+                    const int64_t chunk = (int64_t)tile.groups * p->taps * n * ORTC_TILED_TILE_BYTES;
+                    if (q == from) ahead = tile.w + chunk;
+                    tile.next_lines = q == from ? 0 : far, tile.next = ahead;
+                    ahead += (int64_t)tile.next_lines * 64 * (int64_t)tile.groups * p->taps;
+                }
                 p->uk->run[p->kind](wide ? 4 : to - q > p->half ? 2 : 1, (int)n, &tile);
                 if (!heavy) tile.next += tile.next_lines * 64 * (size_t)(p->groups * p->taps);
                 q += pixels;
