@@ -113,9 +113,9 @@ static void share_bands(ortc_tiled_plan *p, int64_t pairs, int64_t threads)
     }
 }
 
-/* Small images of 16 bits, two and more of which are a unit of tiles, go over the same weights, which are read
- * once for all that a task has, and by few tasks: while later images are multiplied, what comes next is asked
- * for. */
+/* Small images of 16 bits, two and more of which are a unit of tiles, go over the same weights, which are
+ * read once for all that a task has, and by few tasks: while later images are multiplied, what comes next is
+ * asked for. */
 static void put_beside(ortc_tiled_plan *p, uint32_t threads)
 {
     const int64_t run = ceil_div(run_of(p, p->rows, p->segment), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS,
@@ -514,8 +514,8 @@ static void tiles_beside(const band *b, int64_t count, ortc_tiled_tile *tile, in
     }
 }
 
-/* Of 16 bits: what the tiles of a unit that find their weights in L1 ask for at a tap, to L2: of those behind,
- * which are multiplied next. More than so many lines are in these tiles' own way. */
+/* Of 16 bits: what the tiles of a unit that find their weights in L1 ask for at a tap, to L2: of those
+ * behind, which are multiplied next. More than so many lines are in these tiles' own way. */
 static size_t lines_ahead(const ortc_tiled_plan *p)
 {
     enum { LINES = ORTC_TILE_BLOCKS * ORTC_TILED_TILE_BYTES / 64, MOST = 16 };

@@ -46,8 +46,7 @@ typedef struct ortc_tiled_tile {
     int64_t plain_step;      /* bytes from a tap to the next */
     int more;                /* sums go on, in place of bias */
     /* Weights to come, of which so many lines of 64 are asked for at a tap: of bytes, and as many w_block
-     * behind for two blocks; of 16 bits into L2, in place of what is ahead of w; of pieces in f32, there up to
-     * 72. */
+     * behind for two blocks; of 16 bits to L2, in place of what is ahead of w; of pieces in f32, up to 72. */
     const char *next;
     size_t next_lines;
     void *sums;    /* [block][pixel][16] of 4 bytes, */
