@@ -38,8 +38,8 @@ typedef struct ortc_tiled_plan {
     int64_t in_count, out_count, taps, pixel;   /* pixel: bytes of x */
     int64_t rows, row_bands, segment, segments; /* of a band; bands of a plane of output, of a row */
     int64_t bands;
-    int64_t beside,
-        side; /* images of a task, whose bands are small; of these, tiles that read the same weights */
+    int64_t beside;                             /* images of a task, whose bands are small, */
+    int64_t side;                               /* and of those whose tiles read the same weights from L1 */
     int64_t rows_in, pitch, row_phases, phases; /* as laid out, in pixels of the output */
     int64_t step;                               /* bytes of one of them */
     int64_t plane, band;                        /* bytes of a piece of a group, and of all */
