@@ -115,14 +115,15 @@ static void share_bands(ortc_tiled_plan *p, int64_t pairs, int64_t threads)
 
 /* Small images of 16 bits, two and more of which are a unit of tiles, go over the same weights, which are
  * read once for all that a task has, and by few tasks: while later images are multiplied, what comes next is
- * asked for. */
+ * asked for. Many threads would all read all that is laid out. */
 static void put_beside(ortc_tiled_plan *p, uint32_t threads)
 {
     const int64_t run = ceil_div(run_of(p, p->rows, p->segment), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS,
                   pairs = ceil_div(p->outs, ORTC_TILE_BLOCKS);
     p->side = p->beside = 1;
     if ((p->kind != ORTC_TILED_BF16 && p->kind != ORTC_TILED_ROUNDED) || p->stem || p->units != 1 ||
-        !p->flat || p->bands != p->images || p->images == 1 || UNIT / run < 2)
+        !p->flat || p->bands != p->images || p->images == 1 || UNIT / run < 2 ||
+        (p->together && threads > FEW_THREADS))
         return;
     p->side = min64(UNIT / run, p->images);
     if (p->together) {

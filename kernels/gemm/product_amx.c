@@ -55,9 +55,8 @@ void AMX_END(void)
 
 static void configure(size_t rows)
 {
-    const uint8_t low = (uint8_t)(rows < HALF ? rows : HALF), high = (uint8_t)(rows > HALF ? rows - HALF : 1),
-                  second = rows == 1 ? HALF : high; /* of one row 5 is of B, too: sum_row */
-    amx_shape shape = {.palette = 1, .rows = {low, low, high, high, low, second, HALF, HALF}};
+    const uint8_t low = (uint8_t)(rows < HALF ? rows : HALF), high = (uint8_t)(rows > HALF ? rows - HALF : 1);
+    amx_shape shape = {.palette = 1, .rows = {low, low, high, high, low, high, HALF, HALF}};
     for (int t = 0; t < 8; t++) shape.row_bytes[t] = AMX_ROW;
     AMX_CONFIG(&shape);
     configured = rows;
@@ -126,36 +125,43 @@ AMX_SUM(sum_su, bsud)
 AMX_SUM(sum_us, busd)
 AMX_SUM(sum_uu, buud)
 
-/* One row, two panels `panel` bytes apart: as many sums, and twice the streams. They begin with those at
- * `from`; NULL: with 0. What comes from L2 comes as fast unasked (165 and 157 GB/s). */
-INLINE void sum_row(size_t groups, const char *a, const char *b, size_t panel, const float *from, float *to)
+/* sums + words of two bf16 each times x, which is one, too: the second product first. */
+VFN vf32 dot_pairs(vf32 sum, vi32 x, vi32 w)
 {
-    if (from) {
-        AMX_LOAD(0, from, AMX_ROW);
-        AMX_LOAD(1, from + HALF, AMX_ROW);
-        AMX_LOAD(2, from + 2 * HALF, AMX_ROW);
-        AMX_LOAD(3, from + 3 * HALF, AMX_ROW);
-    } else {
-        AMX_ZERO(0);
-        AMX_ZERO(1);
-        AMX_ZERO(2);
-        AMX_ZERO(3);
+#ifdef __AVX512F__
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w)); /* every AMX comes with it */
+    return sum;
+#else
+    const vi32 upper = v_set_i32((int32_t)0xffff0000);
+    sum = v_fma((vf32)(w & upper), (vf32)(x & upper), sum);
+    return v_fma((vf32)((vu32)w << 16), (vf32)((vu32)x << 16), sum);
+#endif
+}
+
+/* One row under `n` registers' columns, `width` of a panel, panels so many bytes apart, goes by vectors: a
+ * register of one row takes as long to load as one of 16, and where the unit is slow to load (docs) so is all
+ * of that. Sums begin with those at `from`; NULL: with 0. */
+INLINE void sum_row(const size_t n, size_t width, size_t groups, const char *a, const char *b, size_t panel,
+                    const float *from, float *to)
+{
+    enum { PARTS = HALF / V_LANES };
+    const size_t of_panel = width / HALF;
+    vf32 sum[2 * ORTC_UK_ROW_PANELS][PARTS];
+    UNROLL for (size_t i = 0; i < n; i++) UNROLL for (size_t j = 0; j < PARTS; j++)
+        sum[i][j] = from ? v_load_f32(from + i * HALF + j * V_LANES, V_LANES) : v_set_f32(0);
+    for (size_t k = 0; k < groups * HALF; k++, a += 4, b += width * 4) {
+        int32_t word;
+        memcpy(&word, a, sizeof word);
+        const vi32 x = v_set_i32(word);
+        UNROLL for (size_t i = 0; i < n; i++) UNROLL for (size_t j = 0; j < PARTS; j++)
+        {
+            const char *w = b + i / of_panel * panel + i % of_panel * AMX_ROW;
+            sum[i][j] = dot_pairs(sum[i][j], x,
+                                  v_load_i32((const int32_t *)(const void *)w + j * V_LANES, V_LANES));
+        }
     }
-    for (size_t g = 0; g < groups; g++, a += AMX_ROW, b += HALF * 2 * AMX_ROW) {
-        AMX_LOAD(4, a, AMX_ROW);
-        AMX_LOAD(6, b, 2 * AMX_ROW);
-        AMX_TDP(bf16ps, 0, 4, 6);
-        AMX_LOAD(7, b + AMX_ROW, 2 * AMX_ROW);
-        AMX_TDP(bf16ps, 1, 4, 7);
-        AMX_LOAD(5, b + panel, 2 * AMX_ROW);
-        AMX_TDP(bf16ps, 2, 4, 5);
-        AMX_LOAD(6, b + panel + AMX_ROW, 2 * AMX_ROW);
-        AMX_TDP(bf16ps, 3, 4, 6);
-    }
-    AMX_STORE(0, to, AMX_ROW);
-    AMX_STORE(1, to + HALF, AMX_ROW);
-    AMX_STORE(2, to + 2 * HALF, AMX_ROW);
-    AMX_STORE(3, to + 3 * HALF, AMX_ROW);
+    UNROLL for (size_t i = 0; i < n; i++) UNROLL for (size_t j = 0; j < PARTS; j++)
+        v_store_f32(to + i * HALF + j * V_LANES, sum[i][j], V_LANES);
 }
 
 /* A panel of f32 or f16 on its way into pieces, eight rows at a time. */
@@ -489,17 +495,19 @@ static void begin_split(split *s, size_t planes, const ortc_uk_panel *panel, siz
 #define CHECK() \
     assert(mr >= 1 && mr <= SIDE && nr >= 1 && nr <= ldb && ldb <= SIDE && !(flags & ORTC_UK_B_EXACT))
 
-/* A row over ORTC_UK_ROW_PANELS panels. */
-static void row_of_panels(size_t groups, const void *a, const char *b, void *sums, size_t ld, uint32_t flags,
-                          const ortc_uk_tail_f32 *tail)
+/* A row over a panel, or ORTC_UK_ROW_PANELS of them; `from`: sums so far, NULL: none. */
+static void one_row(size_t nr, size_t width, size_t groups, const void *a, const void *b, const float *from,
+                    void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail)
 {
     _Alignas(64) float row[ORTC_UK_ROW_PANELS][SIDE];
     const size_t panel = groups * GROUP * SIDE * 2;
-    const float *from = flags & ORTC_UK_ACCUMULATE ? sums : NULL;
-    if (configured != 1) configure(1);
-    for (size_t q = 0; q < ORTC_UK_ROW_PANELS; q += 2)
-        sum_row(groups, a, b + q * panel, panel, from ? from + q * SIDE : NULL, row[q]);
-    finish(1, ORTC_UK_ROW_PANELS * SIDE, row, sums, ld, flags & ~(uint32_t)ORTC_UK_ACCUMULATE, tail);
+    if (nr > SIDE)
+        sum_row(2 * ORTC_UK_ROW_PANELS, SIDE, groups, a, b, panel, from, row[0]);
+    else if (width > HALF)
+        sum_row(2, SIDE, groups, a, b, 0, from, row[0]);
+    else
+        sum_row(1, HALF, groups, a, b, 0, from, row[0]);
+    finish(1, nr, row, sums, ld, flags, tail);
 }
 
 ortc_uk_product AMX_NAME(bf16x2_f16), AMX_NAME(bf16x3_f32), AMX_NAME(bf16_bf16);
@@ -535,16 +543,15 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
                          void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail,
                          const ortc_uk_ahead *ahead)
 {
-    if (nr > SIDE) {
-        assert(mr == 1 && nr == ORTC_UK_ROW_PANELS * SIDE && ldb == SIDE && !(flags & ORTC_UK_B_EXACT));
-        row_of_panels(groups, a, b, sums, ld, flags, tail);
-        AMX_WAKE();
-        return;
-    }
     _Alignas(64) float tile[SIDE][SIDE];
     const int goes_on = nr % HALF == 0 && (flags & ORTC_UK_ACCUMULATE); /* in registers */
     const float *parts = ahead ? ahead->sums : NULL;
     if (goes_on) flags &= ~(uint32_t)ORTC_UK_ACCUMULATE;
+    if (mr == 1) {
+        assert((nr <= SIDE && nr <= ldb) || (nr == ORTC_UK_ROW_PANELS * SIDE && ldb == SIDE));
+        one_row(nr, ldb, groups, a, b, parts ? parts : goes_on ? sums : NULL, sums, ld, flags, tail);
+        return;
+    }
     const int straight = is_straight(nr, flags, tail);
     CHECK();
     ask_for_next(mr, groups * GROUP, flags & ORTC_UK_TO_BF16 ? 2 : 4, sums, ld);

@@ -106,7 +106,7 @@ static pack_param operand(const recurrent_plan *g, int which, int32_t d)
 
 static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
-/* rounds: f32 may be. A unit of tiles is quicker for one row, too: of weights it reads half as many bytes. */
+/* rounds: f32 may be. Of a machine with a unit of tiles one row, too: half as many bytes are read. */
 static const ortc_product_line *line_of(const ortc_product_types *t, int rounds, int64_t m, int64_t n,
                                         int64_t k)
 {
