@@ -138,6 +138,19 @@ static void put_beside(ortc_tiled_plan *p, uint32_t threads)
     p->beside = max64(min64(min64(fits, each), p->images), 1);
 }
 
+/* Of 16 bits: what the tiles of a unit that find their weights in L1 ask for at a tap, to L2: of those
+ * behind, which are multiplied next. More than so many lines are in these tiles' own way, and many threads
+ * wait for memory together. */
+static size_t lines_ahead(const ortc_tiled_plan *p, uint32_t threads)
+{
+    enum { LINES = ORTC_TILE_BLOCKS * ORTC_TILED_TILE_BYTES / 64, MOST = 16 };
+    const int64_t later = p->unit / ORTC_TILE_PIXELS - 1;
+    if ((p->kind != ORTC_TILED_BF16 && p->kind != ORTC_TILED_ROUNDED) || p->stem || later < 1 ||
+        weights_of(p) < AHEAD_BYTES || threads > FEW_THREADS)
+        return 0;
+    return (size_t)min64(ceil_div(LINES, later), MOST);
+}
+
 static void split(ortc_tiled_plan *p, uint32_t threads)
 {
     const int64_t rows = p->e.out[1], columns = p->e.out[2], pairs = ceil_div(p->outs, ORTC_TILE_BLOCKS);
@@ -212,6 +225,7 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
         share_bands(p, pairs, threads);
     }
     put_beside(p, threads);
+    p->ahead = lines_ahead(p, threads);
     const double work = product_clocks(p) * with_ends(p->kind) + read;
     const double task = work / (double)tasks_of(p),
                  grain = threads > FEW_THREADS ? GRAIN_OF_MANY : GRAIN_CLOCKS;
@@ -515,18 +529,6 @@ static void tiles_beside(const band *b, int64_t count, ortc_tiled_tile *tile, in
     }
 }
 
-/* Of 16 bits: what the tiles of a unit that find their weights in L1 ask for at a tap, to L2: of those
- * behind, which are multiplied next. More than so many lines are in these tiles' own way. */
-static size_t lines_ahead(const ortc_tiled_plan *p)
-{
-    enum { LINES = ORTC_TILE_BLOCKS * ORTC_TILED_TILE_BYTES / 64, MOST = 16 };
-    const int64_t later = p->unit / ORTC_TILE_PIXELS - 1;
-    if ((p->kind != ORTC_TILED_BF16 && p->kind != ORTC_TILED_ROUNDED) || p->stem || later < 1 ||
-        weights_of(p) < AHEAD_BYTES)
-        return 0;
-    return (size_t)min64(ceil_div(LINES, later), MOST);
-}
-
 /* Units u0 .. u1-1 of a band, blocks b0 .. b1-1 of its group's output; `count` bands alike have one unit. */
 static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
 {
@@ -536,7 +538,6 @@ static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t 
                   bytes = p->kind == ORTC_TILED_BYTES;
     const int64_t at_once = ortc_tiled_groups_at_once(p->kind, p->groups, p->taps);
     ortc_tiled_tile tile = ortc_tiled_tile_of(j);
-    const size_t far = lines_ahead(p);
     /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters,
      * so that weights, which come from far away, are read once. */
     const int64_t wide = bytes && p->taps > 1 && u1 - u0 == 1 && tiles_each == 2,
@@ -575,10 +576,10 @@ static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t 
                 tile.w = w + g * p->taps * tile.w_step;
                 tile.x = b->laid + g * tile.group + q * p->step;
                 tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
-                if (far) {
+                if (p->ahead) {
                     const int64_t chunk = (int64_t)tile.groups * p->taps * n * ORTC_TILED_TILE_BYTES;
                     if (q == from) ahead = tile.w + chunk;
-                    tile.next_lines = q == from ? 0 : far, tile.next = ahead;
+                    tile.next_lines = q == from ? 0 : p->ahead, tile.next = ahead;
                     ahead += (int64_t)tile.next_lines * 64 * (int64_t)tile.groups * p->taps;
                 }
                 p->uk->run[p->kind](wide ? 4 : to - q > p->half ? 2 : 1, (int)n, &tile);

@@ -43,7 +43,8 @@ typedef struct ortc_tiled_plan {
     int64_t rows_in, pitch, row_phases, phases; /* as laid out, in pixels of the output */
     int64_t step;                               /* bytes of one of them */
     int64_t plane, band;                        /* bytes of a piece of a group, and of all */
-    int64_t unit;                               /* pixels of a run that are finished together */
+    size_t ahead; /* lines of weights that a tile asks for at a tap, for those behind it */
+    int64_t unit; /* pixels of a run that are finished together */
     int64_t units, unit_parts, blocks,
         block_parts; /* of a band, of a task: runs of pixels, blocks of output */
     int64_t grain;
