@@ -198,7 +198,7 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     p->flat = as_one <= halves_of(p);
     const int64_t one = p->flat ? run_of(p, p->rows, p->segment) : p->segment, n = ceil_div(one, UNIT);
     p->units = (p->flat ? 1 : p->rows) * n;
-    p->unit = ceil_div(ceil_div(one, n), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS;
+    p->unit = in_16_bits ? ceil_div(ceil_div(one, n), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS : UNIT;
     p->half = ORTC_TILE_HALF;
     if (p->units == 1 && ortc_tiled_in_pieces(p->kind)) { /* a tile takes time for its rows */
         const int64_t run = p->flat ? run_of(p, p->rows, p->segment) : p->segment;
