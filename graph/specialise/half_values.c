@@ -12,7 +12,8 @@
  *
  * An operator other than a product changes where everything that it reads is bf16 by then; of pointwise
  * nodes and products of values (Attention) one value will do, the others being made from weights, too: a mask
- * is not.
+ * is not. A last product, which stays f32 so, reads bf16 as it is where its kernels take a Cast behind it
+ * along and write its sums.
  */
 #include "graph/ir/pointwise.h"
 #include "graph/ir/quantised.h"

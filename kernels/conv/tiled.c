@@ -121,9 +121,8 @@ static void put_beside(ortc_tiled_plan *p, uint32_t threads)
     const int64_t run = ceil_div(run_of(p, p->rows, p->segment), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS,
                   pairs = ceil_div(p->outs, ORTC_TILE_BLOCKS);
     p->side = p->beside = 1;
-    if ((p->kind != ORTC_TILED_BF16 && p->kind != ORTC_TILED_ROUNDED) || p->stem || p->units != 1 ||
-        !p->flat || p->bands != p->images || p->images == 1 || UNIT / run < 2 ||
-        (p->together && threads > FEW_THREADS))
+    if (!ortc_tiled_in_16_bits(p->kind) || p->stem || p->units != 1 || !p->flat || p->bands != p->images ||
+        p->images == 1 || UNIT / run < 2 || (p->together && threads > FEW_THREADS))
         return;
     p->side = min64(UNIT / run, p->images);
     if (p->together) {
@@ -145,8 +144,8 @@ static size_t lines_ahead(const ortc_tiled_plan *p, uint32_t threads)
 {
     enum { LINES = ORTC_TILE_BLOCKS * ORTC_TILED_TILE_BYTES / 64, MOST = 16 };
     const int64_t later = p->unit / ORTC_TILE_PIXELS - 1;
-    if ((p->kind != ORTC_TILED_BF16 && p->kind != ORTC_TILED_ROUNDED) || p->stem || later < 1 ||
-        weights_of(p) < AHEAD_BYTES || threads > FEW_THREADS)
+    if (!ortc_tiled_in_16_bits(p->kind) || p->stem || later < 1 || weights_of(p) < AHEAD_BYTES ||
+        threads > FEW_THREADS)
         return 0;
     return (size_t)min64(ceil_div(LINES, later), MOST);
 }
@@ -175,9 +174,9 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
      * where threads are few. Bands, and so bits, are the same for any number of them. */
     const int many_weights = point && !p->together && p->band <= BAND_BYTES &&
                              (double)weights_of(p) > MANY_WEIGHTS * (double)p->band,
-              in_16_bits = p->kind == ORTC_TILED_BF16 || p->kind == ORTC_TILED_ROUNDED,
               few_threads = p->together && threads >= (p->kind == ORTC_TILED_BYTES ? 2 : 1) &&
-                            threads <= (in_16_bits && p->taps == 1 ? 1 : FEW_THREADS) && pairs >= threads,
+                            threads <= (ortc_tiled_in_16_bits(p->kind) && p->taps == 1 ? 1 : FEW_THREADS) &&
+                            pairs >= threads,
               by_filters = outer == 1 && pairs > 1 && (many_weights || few_threads);
     if (by_filters) p->together = 0;
     if (!p->together && !by_filters) {
@@ -198,7 +197,8 @@ static void split(ortc_tiled_plan *p, uint32_t threads)
     p->flat = as_one <= halves_of(p);
     const int64_t one = p->flat ? run_of(p, p->rows, p->segment) : p->segment, n = ceil_div(one, UNIT);
     p->units = (p->flat ? 1 : p->rows) * n;
-    p->unit = in_16_bits ? ceil_div(ceil_div(one, n), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS : UNIT;
+    p->unit = ortc_tiled_in_16_bits(p->kind) ? ceil_div(ceil_div(one, n), ORTC_TILE_PIXELS) * ORTC_TILE_PIXELS
+                                             : UNIT;
     p->half = ORTC_TILE_HALF;
     if (p->units == 1 && ortc_tiled_in_pieces(p->kind)) { /* a tile takes time for its rows */
         const int64_t run = p->flat ? run_of(p, p->rows, p->segment) : p->segment;

@@ -22,6 +22,10 @@ static inline int ortc_tiled_in_pieces(int kind)
 {
     return kind == ORTC_TILED_PIECES || kind == ORTC_TILED_PLAIN;
 }
+static inline int ortc_tiled_in_16_bits(int kind)
+{
+    return kind == ORTC_TILED_BF16 || kind == ORTC_TILED_ROUNDED;
+}
 static inline int64_t ortc_tiled_pieces(int kind) { return ortc_tiled_in_pieces(kind) ? 3 : 1; }
 /* Bytes of weights of a block, group and tap, as they are packed. */
 static inline int64_t ortc_tiled_weight_tile(int kind)
@@ -49,7 +53,7 @@ static inline int64_t ortc_tiled_groups_at_once(int kind, int64_t groups, int64_
 {
     const int64_t near = (taps == 1 ? ORTC_TILED_NEAR_POINTS : ORTC_TILED_NEAR_WINDOWS) /
                          (ORTC_TILE_BLOCKS * ORTC_TILED_TILE_BYTES * taps);
-    if (kind == ORTC_TILED_BF16 || kind == ORTC_TILED_ROUNDED) {
+    if (ortc_tiled_in_16_bits(kind)) {
         const int64_t most = near + !near, parts = (groups + most - 1) / most;
         return parts ? (groups + parts - 1) / parts : 1; /* evenly */
     }

@@ -139,7 +139,7 @@ VFN vf32 dot_pairs(vf32 sum, vi32 x, vi32 w)
 }
 
 /* One row under `n` registers' columns, `width` of a panel, panels so many bytes apart, goes by vectors: a
- * register of one row takes as long to load as one of 16, and where the unit is slow to load (docs) so is all
+ * register of one row takes as long to load as one of 16, and where the unit is slow to load so is all
  * of that. Sums begin with those at `from`; NULL: with 0. */
 INLINE void sum_row(const size_t n, size_t width, size_t groups, const char *a, const char *b, size_t panel,
                     const float *from, float *to)

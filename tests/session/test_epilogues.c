@@ -189,8 +189,8 @@ static void expect_fused(const char *name, const char *op, const char *fused)
     while (n && strcmp(n->type, op)) n = n->next;
     cr_assert_not_null(n);
     char all[64];
-    snprintf(all, sizeof all, "%s%s%s", fused, takes_cast(n) && *fused ? " " : "",
-             takes_cast(n) ? "Cast" : "");
+    const bool cast = takes_cast(n);
+    snprintf(all, sizeof all, "%s%s%s", fused, cast && *fused ? " " : "", cast ? "Cast" : "");
     cr_expect_str_eq(n->fused ? n->fused : "", all, "%s in type %d: '%s' has gone into %s", name, type,
                      n->fused ? n->fused : "", op);
     cr_expect_eq(n->epilogue != NULL, *all != 0);
