@@ -250,9 +250,12 @@ def main(among: tuple[Network, ...] = networks.NETWORKS) -> int:
     words.add_argument("--processor", action="store_true", help="latency is time of the processor: for one thread, where others are at work")
     words.add_argument("--python", default="", help="with the peers' packages, where it is not this one")
     words.add_argument("--precision", default="f32", choices=("f32", "bf16"), help="ortc's and OpenVINO's; onnxruntime has f32 alone")
+    words.add_argument("--mask", choices=("avx2", "avx512"), help="the processor without what is beyond this (mask_cpu.c), for all of them")
     words.add_argument("--folder", help="where models are written")
     words.add_argument("--json", type=Path, help="write all figures")
     a = words.parse_args()
+    if a.mask:  # of the processes that are started
+        os.environ |= {"CPU_MASK": a.mask, "LD_PRELOAD": str((a.build / "tests/bench/libmask_cpu.so").resolve())}
     if not a.peers:
         a.peers = ["onnxruntime"] + ["openvino"] * bool(a.python or importlib.util.find_spec("openvino"))
     machine, rows, begun = Machine(), [], time.time()
