@@ -294,9 +294,8 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
-    /* up to FEW threads have enough to do of sums of f32 however many they are; tasks of many may be larger
-     * than fits */
-    split(p, p->bytes || p->pairs || threads > FEW ? threads : 0);
+    /* tasks of few threads may be larger than fits */
+    split(p, threads);
     if (!find_scratch(p)) {
         split(p, 0);
         if (!find_scratch(p)) return 0;
@@ -543,22 +542,39 @@ static void fill_stage(task *t, int64_t g0, int64_t g1)
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
-/* Lines of each block of the next weights, `block` being their first, that a tile asks for at each tap: so
- * that all are there when tiles come to them. */
-static int64_t lines_of(const task *t, int64_t block, int64_t tiles)
+/* Weights of groups from g on of block `block` of all groups. */
+static const char *weights_at(const task *t, int64_t block, int64_t g)
 {
     const ortc_blocked_plan *p = t->j->p;
-    const int words = (p->bytes || p->pairs) && !p->stem;
-    return words && block < t->block + t->blocks ? ceil_div(p->step, t->rows * tiles) : 0;
+    const int64_t element = ortc_blocked_element_bytes(p->type, p->pairs  ? ORTC_BLOCKED_PAIRS
+                                                                : p->stem ? ORTC_BLOCKED_STEM
+                                                                          : ORTC_BLOCKED_DENSE);
+    return (const char *)t->j->a->w + t->image * t->j->a->w_image +
+           (block * p->ins + g) * p->taps * p->step * ORTC_BLOCK * element;
 }
 
-/* Tile k of all that go over the same weights. */
-static void ask_ahead(ortc_blocked_tile *tile, int64_t lines, int64_t words, int64_t k, int64_t blocks)
+/* The weights that come next, of which tiles ask for lines, tile k of so many, so that all are there when
+ * they are multiplied: of the next blocks, the next chunk, or the next task. */
+typedef struct ahead {
+    const char *next;   /* NULL: nothing */
+    int64_t all, lines; /* of a block at a tap: there are, a tile asks for */
+} ahead;
+static ahead ahead_of(const task *t, int64_t g0, int64_t g1, int64_t block, int64_t blocks, int64_t tiles)
 {
-    const int64_t taps = (int64_t)(tile->groups * tile->taps);
-    tile->next_lines = k * lines < words ? (size_t)lines : 0;
-    tile->next = (const char *)tile->w +
-                 (blocks * (int64_t)tile->w_block + k * lines * taps * ORTC_BLOCK) * ORTC_BLOCKED_WORD;
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t all = (weights_at(t, 0, 1) - weights_at(t, 0, 0)) / p->taps / ORTC_BLOCKED_LINE;
+    int64_t next = block + blocks, g = g0;
+    if (next == t->block + t->blocks) {
+        g = g1 < p->ins ? g1 : 0;
+        if (g > 0) next = t->block;
+    }
+    if (p->stem || next == p->group * p->outs) return (ahead){NULL};
+    return (ahead){weights_at(t, next, g), all, ceil_div(all, tiles)};
+}
+static void ask(const ahead *a, int64_t k, ortc_blocked_tile *tile)
+{
+    tile->next = a->next + k * a->lines * (int64_t)(tile->groups * tile->taps) * ORTC_BLOCKED_LINE;
+    tile->next_lines = k * a->lines < a->all ? (size_t)a->lines : 0;
 }
 
 /* What blocks `block` on take once more of groups g0 .. g1-1, `plane` apart. */
@@ -592,7 +608,6 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
     const ortc_blocked_plan *p = j->p;
     const int64_t first = (t->image * p->group * p->outs + block) * p->out_count * ORTC_BLOCK +
                           ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column) * ORTC_BLOCK;
-    const int64_t group_weights = p->taps * p->step * ORTC_BLOCK;
     const int few = blocks == 1 && ortc_blocked_has_half(p) && block % p->outs + 1 == p->outs;
     const int last = g1 == p->ins, most = (int)(few ? p->uk->half_pixels : p->uk->most_pixels);
     const int half = j->half && last, straight = j->end.straight || half; /* to where results belong */
@@ -607,12 +622,8 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .groups = (size_t)(g1 - g0),
                               .taps = (size_t)p->taps,
                               .depth = (size_t)(last ? p->depth : p->step),
-                              .w = (const char *)j->a->w + t->image * j->a->w_image +
-                                   (block * p->ins + g0) * group_weights *
-                                       ortc_blocked_element_bytes(p->type, p->pairs  ? ORTC_BLOCKED_PAIRS
-                                                                           : p->stem ? ORTC_BLOCKED_STEM
-                                                                                     : ORTC_BLOCKED_DENSE),
-                              .w_block = (size_t)(p->ins * group_weights),
+                              .w = weights_at(t, block, g0),
+                              .w_block = (size_t)(p->ins * p->taps * p->step * ORTC_BLOCK),
                               .y_block = (size_t)y_block,
                               .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
                               .sums_block = (size_t)(half ? kept_block : y_block),
@@ -628,8 +639,8 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                                            : p->uk->dense[p->type];
     const char *residual = last && straight ? j->a->residual : NULL;
     if (residual) residual += first * size;
-    const int64_t tiles = ceil_div(t->pixels, most), lines = lines_of(t, block + blocks, tiles),
-                  some = apart ? FINISHED : tiles;
+    const int64_t tiles = ceil_div(t->pixels, most), some = apart ? FINISHED : tiles;
+    const ahead next = ahead_of(t, g0, g1, block, blocks, t->rows * tiles);
     const int64_t each = t->pixels / tiles, more = t->pixels % tiles;
     for (int64_t from = 0; from < tiles; from += some) {
         const int64_t to = min64(from + some, tiles), begin = dealt(t->pixels, tiles, from),
@@ -638,7 +649,7 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
         for (int64_t i = from, at = begin, n; i < to; i++, at += n) {
             n = each + (i < more);
             tile.x = x + at * p->step;
-            if (lines > 0) ask_ahead(&tile, lines, p->step, row * tiles + i, blocks);
+            if (next.next) ask(&next, row * tiles + i, &tile);
             tile.y = (float *)(void *)(y + (at - left) * ORTC_BLOCK * size);
             tile.sums = half ? kept + at * ORTC_BLOCK : tile.y;
             if (residual) tile.residual = (const float *)(const void *)(residual + at * ORTC_BLOCK * size);

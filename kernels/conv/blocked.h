@@ -11,8 +11,8 @@
  * a copy for every 16 * taps * blocks multiplications. Where nothing is padded, strided or narrow, x is read
  * where it lies; windows of one pixel make one long row of an image.
  *
- * Decisions follow from extents and type, and of bytes and pairs from threads, but for the order of sums:
- * results are the same bits on any number of them. Channels that only pad the last block are written as 0.
+ * Decisions follow from extents, type and threads, but for the order of sums: results are the same bits on
+ * any number of threads. Channels that only pad the last block are written as 0.
  * Leaves to others: operators, choosing.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_H
@@ -68,7 +68,7 @@ typedef struct ortc_blocked_plan {
 enum { ORTC_BLOCKED_DENSE, ORTC_BLOCKED_STEM, ORTC_BLOCKED_PAIRS, ORTC_BLOCKED_STEM_PAIRS };
 
 /* 0: this way is not for the convolution at hand; then nothing is owned. threads: that a run has at most, 0:
- * not known; of bytes and pairs few have few tasks. */
+ * not known; few have few tasks. */
 int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int form, uint32_t threads,
                            ortc_blocked_plan *out);
 void ortc_blocked_plan_deinit(ortc_blocked_plan *);

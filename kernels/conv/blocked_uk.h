@@ -28,6 +28,7 @@
 #include "kernels/common/window_runs.h"
 
 enum { ORTC_BLOCKED_PARTS = 2 }; /* registers of a pixel's sums, of all blocks of a tile */
+enum { ORTC_BLOCKED_LINE = 64 }; /* bytes, of a cache */
 
 /* What is taken once more for a register. */
 typedef struct ortc_blocked_more {
@@ -55,7 +56,7 @@ typedef struct ortc_blocked_tile {
     const float *residual; /* lies as y does, NULL: none; added */
     int clip;              /* then min(max(s, lo), hi); a NaN stays */
     float lo, hi;
-    /* Of bytes and pairs: weights to come, of which so many lines of 64 bytes are asked for at a tap of a
+    /* But of a stem: weights to come, of which so many lines are asked for at a tap of a
      * group, and as many w_block behind for two blocks. */
     const char *next;
     size_t next_lines;

@@ -109,6 +109,7 @@ VFN void tile(const int type, const int stem, const int half, const int np, cons
         EACH_SUM(v = v_load_f32(AT(t->y, t->y_block), LANES))
     /* There is at least one of each: what a loop that may not run needs, compilers keep in memory. */
     const char *w = t->w;
+    const char *next = t->next;
     const float *x = t->x;
     size_t g = t->groups;
     do {
@@ -116,6 +117,10 @@ VFN void tile(const int type, const int stem, const int half, const int np, cons
         size_t tap = 0;
         do {
             const float *s = x + t->offset[tap];
+            if (!stem)
+                for (size_t n = t->next_lines; n > 0; n--, next += ORTC_BLOCKED_LINE)
+                    UNROLL for (int b = 0; b < nb; b++)
+                        __builtin_prefetch(next + (size_t)b * t->w_block * size, 0, 2);
             size_t i = 0;
             do {
                 vf32 wv[BLOCKS][VECTORS];

@@ -553,24 +553,30 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
     static const float zeros[2 * BLOCK];
     const ortc_winograd_plan *p = j->p;
     const int64_t most = (int64_t)p->uk->most_pixels, parts = ceil_div(count, most);
-    const int64_t weights = p->ins * p->vector * BLOCK; /* words */
+    const int64_t weights = p->ins * p->vector * BLOCK; /* words, of a block at a point */
+    const float *w = (const float *)(const void *)j->w + (block - j->first) * p->points * weights;
+    const int64_t last = block + blocks < j->first + j->n ? p->points : p->points - 1, /* with more behind */
+        lines = ceil_div(p->vector, parts);
     ortc_blocked_tile_fn *run = p->pairs ? p->pairs->dense : p->uk->dense[ORTC_FLOAT_F32];
     for (int64_t q = 0; q < p->points; q++) {
+        const int64_t behind = q + 1 < p->points ? 1 : (blocks - 1) * p->points + 1;
         ortc_blocked_tile tile = {.offset = &here,
                                   .plane = count * p->vector,
                                   .groups = (size_t)p->ins,
                                   .taps = 1,
                                   .depth = (size_t)(p->pairs ? ceil_div(p->depth, 2) : p->depth),
-                                  .w = (const float *)(const void *)j->w +
-                                       ((block - j->first) * p->points + q) * weights,
+                                  .w = w + q * weights,
                                   .w_block = (size_t)(p->points * weights),
                                   .y_block = (size_t)(count * BLOCK),
                                   .bias = zeros};
+        tile.next = (const char *)(w + (q + behind) * weights);
         for (int64_t i = 0; i < parts; i++) {
             const int64_t at = dealt(count, parts, i);
             tile.x = v + q * patch_step(p, count) + at * p->vector;
             tile.y = sums + q * sum_step(p, count) + at * BLOCK;
+            tile.next_lines = q < last && i * lines < p->vector ? (size_t)lines : 0;
             run((size_t)(dealt(count, parts, i + 1) - at), (size_t)blocks, &tile);
+            tile.next += lines * p->ins * ORTC_BLOCKED_LINE;
         }
     }
 }
