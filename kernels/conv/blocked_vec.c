@@ -29,12 +29,13 @@
     X(12, __VA_ARGS__)
 #define UP_TO_14(X, ...) UP_TO_12(X, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 /* clang-format on */
-/* Of a tile: pixels at most, blocks at most; of a depthwise strip: pixels, and of one that slides (sums that
+/* Of a tile: pixels at most, blocks at most, channels at a time; of a depthwise strip: pixels, and of one that slides (sums that
  * are 8 at most wait for each other). */
 #if defined(__AVX512F__)
 #define PIXELS 14
 #define EACH UP_TO_14
 #define BLOCKS 2
+#define STEPS 2
 #define STRIP 8
 #define SLIDE 14
 #define EACH_SLIDE(X) X(3, 1) X(3, 2) X(5, 1) X(5, 2) X(7, 1)
@@ -42,6 +43,7 @@
 #define PIXELS 6
 #define EACH UP_TO_6
 #define BLOCKS 1
+#define STEPS 4
 #define HALF_PIXELS 12
 #define EACH_HALF UP_TO_12
 #define STRIP 4
@@ -51,6 +53,7 @@
 #define PIXELS 2
 #define EACH UP_TO_2
 #define BLOCKS 1
+#define STEPS 2
 #define STRIP 2
 #define SLIDE 2
 #define EACH_SLIDE(X)
@@ -96,6 +99,35 @@ VFN vf32 activate(vf32 v, int32_t act, vf32 lo, vf32 hi)
     }
 #define AT(base, stride) ((base) + (size_t)b * (stride) + p * ORTC_BLOCK + j * LANES)
 
+/* In place and in this order: gcc moves sums from register to register, and loads more at once than there are
+ * registers for. */
+#if defined(__AVX2__)
+#define ADD(w, x, sum) __asm__ volatile("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(w), "v"(x))
+#else
+#define ADD(w, x, sum) ((sum) = v_fma(w, x, sum))
+#endif
+
+/* A channel of input, at s for pixel 0. */
+VFN void channel(const int type, const int vectors, const int np, const int nb, const size_t step,
+                 const float *s, const char *w, size_t w_block, vf32 (*sum)[MOST_PIXELS][VECTORS])
+{
+    const size_t size = type == F32 ? 4 : 2;
+    vf32 wv[BLOCKS][VECTORS];
+    UNROLL for (int b = 0; b < nb; b++)
+    {
+        UNROLL for (int j = 0; j < vectors; j++)
+            wv[b][j] = load(type, w + ((size_t)b * w_block + j * LANES) * size);
+    }
+    UNROLL for (int p = 0; p < np; p++)
+    {
+        const vf32 xv = v_set_f32(ortc_uk_load_f32(s + p * step));
+        UNROLL for (int b = 0; b < nb; b++)
+        {
+            UNROLL for (int j = 0; j < vectors; j++) ADD(wv[b][j], xv, sum[b][p][j]);
+        }
+    }
+}
+
 /* half: of the block's vectors. */
 VFN void tile(const int type, const int stem, const int half, const int np, const int nb,
               const ortc_blocked_tile *t)
@@ -107,43 +139,36 @@ VFN void tile(const int type, const int stem, const int half, const int np, cons
         EACH_SUM(v = v_load_f32(t->bias + b * ORTC_BLOCK + j * LANES, LANES))
     else
         EACH_SUM(v = v_load_f32(AT(t->y, t->y_block), LANES))
-    /* There is at least one of each: what a loop that may not run needs, compilers keep in memory. */
-    const char *w = t->w;
-    const char *next = t->next;
+    /* One loop over the taps of all groups: what begins and ends takes the place of products. There is at
+     * least one: what a loop that may not run needs, compilers keep in memory. */
+    const char *w = t->w, *next = t->next;
     const float *x = t->x;
-    size_t g = t->groups;
+    const int64_t *offset = t->offset;
+    const size_t taps = t->taps, lines = stem ? 0 : t->next_lines,
+                 narrow = t->depth < ORTC_BLOCK ? taps : 0; /* of the last group */
+    size_t tap = 0, left = t->groups * taps;
     do {
-        const size_t depth = stem ? 1 : g > 1 ? ORTC_BLOCK : t->depth;
-        size_t tap = 0;
-        do {
-            const float *s = x + t->offset[tap];
-            if (!stem)
-                for (size_t n = t->next_lines; n > 0; n--, next += ORTC_BLOCKED_LINE)
-                    UNROLL for (int b = 0; b < nb; b++)
-                        __builtin_prefetch(next + (size_t)b * t->w_block * size, 0, 2);
-            size_t i = 0;
+        const float *s = x + offset[tap];
+        if (++tap == taps) tap = 0, x += t->plane;
+        for (size_t i = 0; i < lines; i++, next += ORTC_BLOCKED_LINE)
+            UNROLL for (int b = 0; b < nb; b++)
+                __builtin_prefetch(next + (size_t)b * t->w_block * size, 0, 2);
+        if (stem) {
+            channel(type, vectors, np, nb, step, s, w, t->w_block, sum);
+            w += ORTC_BLOCK * size;
+        } else if (left > narrow) {
+            const float *end = s + ORTC_BLOCK;
             do {
-                vf32 wv[BLOCKS][VECTORS];
-                UNROLL for (int b = 0; b < nb; b++)
-                {
-                    UNROLL for (int j = 0; j < vectors; j++)
-                        wv[b][j] = load(type, w + ((size_t)b * t->w_block + j * LANES) * size);
-                }
-                UNROLL for (int p = 0; p < np; p++)
-                {
-                    const vf32 xv = v_set_f32(ortc_uk_load_f32(s + p * step + i));
-                    UNROLL for (int b = 0; b < nb; b++)
-                    {
-                        UNROLL for (int j = 0; j < vectors; j++)
-                            sum[b][p][j] = v_fma(wv[b][j], xv, sum[b][p][j]);
-                    }
-                }
-                w += ORTC_BLOCK * size;
-            } while (++i < depth);
-            if (!stem) w += (ORTC_BLOCK - depth) * ORTC_BLOCK * size;
-        } while (++tap < t->taps);
-        x += t->plane;
-    } while (--g);
+                UNROLL for (int i = 0; i < STEPS; i++)
+                    channel(type, vectors, np, nb, step, s + i, w + i * ORTC_BLOCK * size, t->w_block, sum);
+                s += STEPS, w += STEPS * ORTC_BLOCK * size;
+            } while (s != end);
+        } else {
+            for (size_t i = 0; i < t->depth; i++)
+                channel(type, vectors, np, nb, step, s + i, w + i * ORTC_BLOCK * size, t->w_block, sum);
+            w += ORTC_BLOCK * ORTC_BLOCK * size;
+        }
+    } while (--left);
     if (t->residual) EACH_SUM(v = v_add(v, v_load_f32(AT(t->residual, t->y_block), LANES)))
     if (t->clip) {
         const vf32 lo = v_set_f32(t->lo), hi = v_set_f32(t->hi);
