@@ -29,8 +29,8 @@
     X(12, __VA_ARGS__)
 #define UP_TO_14(X, ...) UP_TO_12(X, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
 /* clang-format on */
-/* Of a tile: pixels at most, blocks at most, channels at a time; of a depthwise strip: pixels, and of one that
- * slides (sums that are 8 at most wait for each other). */
+/* Of a tile: pixels at most, blocks at most, channels at a time; of a depthwise strip: pixels, and of one
+ * that slides (sums that are 8 at most wait for each other). */
 #if defined(__AVX512F__)
 #define PIXELS 14
 #define EACH UP_TO_14
