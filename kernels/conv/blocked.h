@@ -88,7 +88,8 @@ int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, i
                                  void *dst, const ortc_product_threads *threads);
 
 /* x, y and residual (NULL: none) are of the plan's type; bias is [group * outs * 16] in f32, padded with 0.
- * residual may not be y. Thread: any. Returns 0 or what `parallel` returned. */
+ * residual may be y where a plan has one chunk (of Winograd's: where ends are not straight). Thread: any.
+ * Returns 0 or what `parallel` returned. */
 typedef struct ortc_blocked_args {
     const void *x, *w, *residual;
     const float *bias;

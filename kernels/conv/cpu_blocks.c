@@ -18,6 +18,7 @@
 #include "blocked_depthwise.h"
 #include "cpu.h"
 #include "kernels/common/cpu_device.h"
+#include "kernels/common/shape.h"
 #include "winograd.h"
 
 enum {
@@ -322,9 +323,22 @@ static ortc_status plan_at(int way, const ortc_conv_state *s, ortc_plan *p, cons
     return ORTC_OK;
 }
 
+/* Whether all of a residual is read before results are written there: no sums are kept in y, and no tile is
+ * computed again once registers have stored it. */
+static int may_reuse_residual(const ortc_conv_state *s, const blocks_plan *b)
+{
+    const ortc_blocked_args args = {.tail = &s->tail};
+    if (pixels_of(b->way)) return !ortc_blocked_end_of(NULL, ortc_float_index(b->type), &args).straight;
+    return b->way == DEPTHWISE || b->dense.chunks == 1;
+}
+
 static ortc_status plan(int way, const void *state, ortc_plan *p, void **out)
 {
-    return plan_at(way, state, p, &(ortc_conv_at){p->in, p->out, p->n_in, 1, NULL, NULL}, out);
+    const ortc_conv_state *s = state;
+    ORTC_TRY(plan_at(way, s, p, &(ortc_conv_at){p->in, p->out, p->n_in, 1, NULL, NULL}, out));
+    if (s->tail.residual >= 0 && may_reuse_residual(s, *out))
+        ortc_plan_in_place(p, 0, (uint32_t)s->tail.residual);
+    return ORTC_OK;
 }
 ortc_status ortc_conv_blocks_plan(const ortc_conv_state *s, int depthwise, ortc_plan *p,
                                   const ortc_conv_at *at, void **out)

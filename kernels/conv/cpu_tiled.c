@@ -12,6 +12,7 @@
 #include "cpu.h"
 #include "kernels/gemm/product_packing.h"
 #include "kernels/common/cpu_device.h"
+#include "kernels/common/shape.h"
 #include "kernels/common/element.h"
 #include "kernels/gemm/integer_tail.h"
 #include "tiled.h"
@@ -128,11 +129,15 @@ static ortc_status choose_floats(int kind, const void *state, const ortc_questio
     return ORTC_OK;
 }
 
+/* Every result is finished once, from sums in scratch, so that a residual may be where it goes. */
 static ortc_status plan_floats(int kind, const void *state, ortc_plan *p, void **out)
 {
+    const ortc_conv_state *s = state;
     ortc_conv_geometry g;
-    ortc_conv_read(state, p->in, p->out, &g);
-    return plan(kind, &g, p, &(ortc_conv_at){p->in, p->out, p->n_in, 1, NULL, NULL}, out);
+    ortc_conv_read(s, p->in, p->out, &g);
+    ORTC_TRY(plan(kind, &g, p, &(ortc_conv_at){p->in, p->out, p->n_in, 1, NULL, NULL}, out));
+    if (s->tail.residual >= 0) ortc_plan_in_place(p, 0, (uint32_t)s->tail.residual);
+    return ORTC_OK;
 }
 
 ortc_status ortc_conv_pieces_plan(const ortc_conv_state *s, ortc_plan *p, const ortc_conv_at *at, void **out)
