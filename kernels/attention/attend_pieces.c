@@ -87,7 +87,7 @@ void ortc_attend_pieces(ortc_attend_task *t, ortc_attend_range keys)
         const int64_t end = min64(keys.end, at + p->block);
         const char *q = (const char *)t->q;
         size_t ldv;
-        ortc_attend_pack_keys(t, at, end);
+        ortc_attend_pack_keys(t, at, end, t->k);
         const float *v = ortc_attend_as_f32(t, &t->j->past_v, &t->j->v, at, end, p->value_size, t->v, &ldv);
         forget(p, t->cut_k, ceil_div(end - at, width), p->size);
         forget(p, t->cut_v, ceil_div(p->value_size, width), p->block);

@@ -29,13 +29,13 @@ typedef struct ortc_attend_plan {
     const ortc_convert *convert;
     const ortc_product_line *line;
     int64_t batch, n_heads, kv_heads, group, length, fresh, past, total, size, value_size;
-    int64_t rows, blocks, splits; /* of one head of keys: rows, tasks of them, parts of the keys */
-    int64_t most_rows, block;     /* of a task: rows, and keys at a time */
-    bool dots, halves, pieces;
+    int64_t rows, blocks, splits;        /* of one head of keys: rows, tasks of them, parts of the keys */
+    int64_t most_rows, block;            /* of a task: rows, and keys at a time */
+    bool dots, halves, pieces, together; /* together: keys are packed once, for all tasks */
     /* bytes in a worker's scratch, */
     size_t at_seen, at_state, at_q, at_o, at_k, at_v, at_s, at_p, at_wide, at_cut_k, at_cut_v;
-    /* and in the workspace, where keys are split: what parts give */
-    size_t at_parts;
+    /* and in the workspace: where keys are split, what parts give; packed keys, block by block of a head */
+    size_t at_parts, at_keys;
 } ortc_attend_plan;
 
 typedef struct ortc_attend_job {
@@ -127,9 +127,8 @@ void ortc_attend_widen_queries(ortc_attend_task *t, int64_t r0, int64_t mr);
 const float *ortc_attend_as_f32(const ortc_attend_task *t, const ortc_attend_heads *past,
                                 const ortc_attend_heads *fresh, int64_t at, int64_t end, int64_t size,
                                 float *space, size_t *ld);
-/* Panel after panel of a line's width of keys at..end, [size][keys] of f32, to t->k. */
-void ortc_attend_pack_keys(ortc_attend_task *t, int64_t at, int64_t end);
-
+/* Panel after panel of a line's width of keys at..end, [size][keys] of f32, to `to`. */
+void ortc_attend_pack_keys(ortc_attend_task *t, int64_t at, int64_t end, float *to);
 /* So many elements of k as whole groups. */
 static inline int64_t ortc_attend_in_groups(int64_t n)
 {
@@ -150,6 +149,19 @@ static inline int64_t ortc_attend_cut_bytes(const ortc_attend_plan *p, int64_t r
 static inline int64_t ortc_attend_tile_rows(const ortc_attend_plan *p, int64_t rows)
 {
     return ceil_div(rows, ceil_div(rows, p->line->a.width));
+}
+/* Room for a block of packed keys: whole panels. */
+static inline int64_t ortc_attend_key_floats(const ortc_attend_plan *p)
+{
+    return (p->block + p->line->b.width) * p->size;
+}
+/* Where all tasks find those of a whole block. */
+static inline float *ortc_attend_keys_at(const ortc_attend_job *j, int64_t head, int64_t block)
+{
+    const ortc_attend_plan *p = j->p;
+    const int64_t blocks = ceil_div(p->total, p->block);
+    return (float *)(void *)((char *)j->call->workspace + p->at_keys) +
+           (head * blocks + block) * ortc_attend_key_floats(p);
 }
 /* Columns of a panel as it is stored. */
 static inline int64_t ortc_attend_panel_width(const ortc_product_line *line, int64_t columns)

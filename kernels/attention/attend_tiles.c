@@ -52,11 +52,11 @@ static void pack_queries(ortc_attend_task *t)
     }
 }
 
-void ortc_attend_pack_keys(ortc_attend_task *t, int64_t at, int64_t end)
+void ortc_attend_pack_keys(ortc_attend_task *t, int64_t at, int64_t end, float *to)
 {
     const ortc_attend_plan *p = t->j->p;
     const int64_t width = p->line->b.width;
-    for (float *to = t->k; at < end; at += width, to += width * p->size) {
+    for (; at < end; at += width, to += width * p->size) {
         const int64_t n = min64(end - at, width);
         size_t ld;
         const float *from = ortc_attend_as_f32(t, &t->j->past_k, &t->j->k, at, at + n, p->size, t->wide, &ld);
@@ -65,10 +65,17 @@ void ortc_attend_pack_keys(ortc_attend_task *t, int64_t at, int64_t end)
     }
 }
 
-/* Rows r0.. with the keys at..end, whose packed panels and values are these. */
-static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at, int64_t end, const float *v,
-                       size_t ldv)
+/* A block of keys: packed panels, of those up to `packed`, and values. */
+typedef struct block {
+    int64_t at, end, packed;
+    const float *k, *v;
+    size_t ldv;
+} block;
+
+/* Rows r0.. with them. */
+static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, const block *b)
 {
+    const int64_t at = b->at, end = b->end;
     const ortc_attend_plan *p = t->j->p;
     const ortc_product_line *line = p->line;
     const ortc_uk_tail_f32 tail = {.alpha = t->j->scale, .beta = 1, .act = ORTC_UK_ACT_NONE};
@@ -78,8 +85,8 @@ static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at, 
     if (n <= 0 || seen.begin >= end) return;
     for (int64_t c = 0; c < n; c += line->b.width) {
         const int64_t nr = min64(n - c, line->b.width),
-                      ld = ortc_attend_panel_width(line, min64(end - at - c, line->b.width));
-        line->tile((size_t)mr, (size_t)nr, (size_t)p->size, t->q + r0 * p->size, t->k + c * p->size,
+                      ld = ortc_attend_panel_width(line, b->packed - at - c);
+        line->tile((size_t)mr, (size_t)nr, (size_t)p->size, t->q + r0 * p->size, b->k + c * p->size,
                    (size_t)ld, t->s + c, ld_s, 0, &tail, NULL);
     }
     for (int64_t r = 0; r < mr; r++) ortc_attend_weigh(t, r0 + r, at, n, t->s + r * pitch);
@@ -92,7 +99,7 @@ static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at, 
     }
     for (int64_t c = 0; c < p->value_size; c += line->b.width) {
         const int64_t nr = min64(p->value_size - c, line->b.width);
-        line->tile((size_t)mr, (size_t)nr, (size_t)n, a, v + c, ldv, t->o + r0 * p->value_size + c,
+        line->tile((size_t)mr, (size_t)nr, (size_t)n, a, b->v + c, b->ldv, t->o + r0 * p->value_size + c,
                    (size_t)p->value_size, flags, NULL, NULL);
     }
 }
@@ -103,13 +110,17 @@ void ortc_attend_tiles(ortc_attend_task *t, ortc_attend_range keys)
     const int64_t n_tiles = ceil_div(t->rows, p->line->a.width);
     pack_queries(t);
     for (int64_t at = keys.begin; at < keys.end; at += p->block) {
-        const int64_t end = min64(keys.end, at + p->block);
-        size_t ldv;
-        ortc_attend_pack_keys(t, at, end);
-        const float *v = ortc_attend_as_f32(t, &t->j->past_v, &t->j->v, at, end, p->value_size, t->v, &ldv);
+        block b = {at, min64(keys.end, at + p->block), min64(p->total, at + p->block)};
+        if (p->together && at % p->block == 0) {
+            b.k = ortc_attend_keys_at(t->j, t->b * p->kv_heads + t->kv, at / p->block);
+        } else {
+            b.packed = b.end, b.k = t->k;
+            ortc_attend_pack_keys(t, at, b.end, t->k);
+        }
+        b.v = ortc_attend_as_f32(t, &t->j->past_v, &t->j->v, at, b.end, p->value_size, t->v, &b.ldv);
         for (int64_t i = 0; i < n_tiles; i++) {
             const int64_t r0 = dealt(t->rows, n_tiles, i);
-            tile_block(t, r0, dealt(t->rows, n_tiles, i + 1) - r0, at, end, v, ldv);
+            tile_block(t, r0, dealt(t->rows, n_tiles, i + 1) - r0, &b);
         }
     }
 }

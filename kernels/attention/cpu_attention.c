@@ -5,9 +5,9 @@
  * The queries of all heads that share a head of keys are rows of one matrix, position by position. A task is
  * a block of such rows, and walks over blocks of keys: scores, weights, values added up. Four ways:
  *
- *   tiles  K's block is turned and packed once for all rows of the task, V's is read where it lies (16-bit
- *          types: widened once); both products are gemm's micro-kernel of f32, over MR rows whose scores stay
- *          in L1;
+ *   tiles  K's block is turned and packed once for all rows of the task, or of many tasks, V's is read where
+ *          it lies (16-bit types: widened once); both products are gemm's micro-kernel of f32, over MR rows
+ *          whose scores stay in L1;
  *   halves tiles of bf16 on a unit for such products (AMX), queries, keys and values being bf16: scores are
  *          f32, and weights rounded to bf16;
  *   pieces of other types on such a unit, as tiles, each f32 being a sum of three bf16;
@@ -45,6 +45,8 @@ enum {
     PIECES_BLOCK = 512,       /* of which a row at a time is in L1 */
     SPLIT = 512,              /* keys of a task of few rows */
     BLOCK_BYTES = 512 * 1024, /* of a block's keys and values, and of a task's queries and results */
+    TOGETHER = 4,             /* tasks over the same keys find them packed, */
+    TOGETHER_BYTES = 8 << 20, /* where they are no more */
 };
 #define TASK_FLOPS_MAX 100e6 /* about a millisecond */
 #define LOOP_COST 100e3      /* scores times their sizes for a thread: some microseconds */
@@ -127,6 +129,23 @@ static void attend_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         }
     }
     if (by_unit) p->line->end();
+}
+
+/* [head of keys][block of keys] */
+static void pack_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const ortc_attend_job *j = arg;
+    const ortc_attend_plan *p = j->p;
+    const int64_t blocks = ceil_div(p->total, p->block);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t head = i / blocks, at = i % blocks * p->block;
+        ortc_attend_task t = {.j = j,
+                              .b = head / p->kv_heads,
+                              .kv = head % p->kv_heads,
+                              .wide = (float *)(void *)((char *)scratch + p->at_wide)};
+        ortc_attend_pack_keys(&t, at, min64(p->total, at + p->block),
+                              ortc_attend_keys_at(j, head, i % blocks));
+    }
 }
 
 /* The parts of a row, in order. */
@@ -277,6 +296,9 @@ static bool lay_out(ortc_attend_plan *p, size_t *workspace, size_t *scratch)
                 room(scratch, &p->at_cut_v, panels_v, cut_v) &&
                 room(scratch, &p->at_wide, packs * max64(wide, p->halves && p->past ? p->block : 0),
                      (size_t)max64(p->size, p->value_size) * 4);
+    if (fits && p->together)
+        fits = room(workspace, &p->at_keys,
+                    p->batch * p->kv_heads * ceil_div(p->total, p->block) * ortc_attend_key_floats(p), 4);
     if (!fits || p->splits == 1) return fits;
     fits = room(workspace, &p->at_parts, all, sizeof(ortc_attend_row) + (size_t)p->value_size * 4) &&
            room(&joins, &ignored, p->splits, 4) && room(&joins, &ignored, p->value_size, 4);
@@ -349,6 +371,9 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->most_rows = ceil_div(p->rows, p->blocks);
     p->block = min64(p->pieces ? PIECES_BLOCK : BLOCK, max64(BLOCK_BYTES / 4 / elements, 64) / 32 * 32);
     p->block = min64(p->block, max64(p->total, 1));
+    const double packed = (double)heads_of_keys * (double)p->total * (double)p->size * 4;
+    p->together = !p->dots && !p->halves && !p->pieces && p->splits == 1 && p->blocks >= TOGETHER &&
+                  packed <= TOGETHER_BYTES;
     if (!lay_out(p, &workspace, &scratch)) {
         free(p);
         return ortc_plan_fail(c, ORTC_LIMIT, "the heads do not fit in memory");
@@ -403,6 +428,8 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     j.y = view_heads(&c->out[0], p->n_heads, &ignored, &ignored);
     const double cost = (double)(p->size + p->value_size + 30) * (double)(p->total / p->splits + 1) *
                         (double)p->most_rows;
+    if (p->together)
+        ORTC_TRY(ortc_parallel(c, heads_of_keys * ceil_div(p->total, p->block), 1, pack_chunk, &j));
     ORTC_TRY(ortc_parallel(c, heads_of_keys * p->blocks * p->splits, max64(1, (int64_t)(LOOP_COST / cost)),
                            attend_chunk, &j));
     if (p->splits == 1) return ORTC_OK;
