@@ -129,6 +129,7 @@ const float *ortc_attend_as_f32(const ortc_attend_task *t, const ortc_attend_hea
                                 float *space, size_t *ld);
 /* Panel after panel of a line's width of keys at..end, [size][keys] of f32, to `to`. */
 void ortc_attend_pack_keys(ortc_attend_task *t, int64_t at, int64_t end, float *to);
+
 /* So many elements of k as whole groups. */
 static inline int64_t ortc_attend_in_groups(int64_t n)
 {

@@ -371,7 +371,8 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     p->most_rows = ceil_div(p->rows, p->blocks);
     p->block = min64(p->pieces ? PIECES_BLOCK : BLOCK, max64(BLOCK_BYTES / 4 / elements, 64) / 32 * 32);
     p->block = min64(p->block, max64(p->total, 1));
-    const double packed = (double)heads_of_keys * (double)p->total * (double)p->size * 4;
+    const double packed = (double)heads_of_keys * (double)ceil_div(p->total, p->block) *
+                          (double)ortc_attend_key_floats(p) * 4;
     p->together = !p->dots && !p->halves && !p->pieces && p->splits == 1 && p->blocks >= TOGETHER &&
                   packed <= TOGETHER_BYTES;
     if (!lay_out(p, &workspace, &scratch)) {

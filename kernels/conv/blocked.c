@@ -25,6 +25,7 @@
 #define FEW 4            /* tasks that a small convolution has, */
 #define FEW_MACS 0.125e6 /* of two microseconds each: two threads gain by no less; */
 #define OWN_MACS 0.25e6  /* more threads have one each of so many */
+#define LONG_MACS 256e6  /* of two to four milliseconds: who cancels a run waits for no more */
 #define GRAIN_MACS 0.1e6
 #define FINISHED 4   /* tiles whose sums are finished together: in L1 */
 #define FAR_WEIGHT 5 /* times a multiplication of many pixels */
@@ -144,8 +145,8 @@ static int64_t tasks_wanted(double macs, uint32_t threads)
     const double large = fmin(macs / TASK_MACS, TASKS), small = fmin(macs / FEW_MACS, FEW),
                  own = fmin(macs / OWN_MACS, threads),
                  most = threads == 0   ? TASKS
-                        : threads == 1 ? 1
-                                       : EACH * (double)threads;
+                        : threads == 1 ? fmax(1, macs / LONG_MACS)
+                                       : fmax(EACH * (double)threads, macs / LONG_MACS);
     return (int64_t)fmax(1, fmin(most, fmax(fmax(large, small), own)));
 }
 

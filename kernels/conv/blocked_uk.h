@@ -56,8 +56,8 @@ typedef struct ortc_blocked_tile {
     const float *residual; /* lies as y does, NULL: none; added */
     int clip;              /* then min(max(s, lo), hi); a NaN stays */
     float lo, hi;
-    /* But of a stem: weights to come, of which so many lines are asked for at a tap of a
-     * group, and as many w_block behind for two blocks. */
+    /* But of a stem: weights to come, of which so many lines are asked for at a tap of a group, and as many
+     * w_block behind for two blocks. */
     const char *next;
     size_t next_lines;
     const ortc_blocked_more *more; /* [ORTC_BLOCKED_PARTS], of bytes that are split */
