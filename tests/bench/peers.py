@@ -255,7 +255,10 @@ def main(among: tuple[Network, ...] = networks.NETWORKS) -> int:
     words.add_argument("--json", type=Path, help="write all figures")
     a = words.parse_args()
     if a.mask:  # of the processes that are started
-        os.environ |= {"CPU_MASK": a.mask, "LD_PRELOAD": str((a.build / "tests/bench/libmask_cpu.so").resolve())}
+        library = (a.build / "tests/bench/libmask_cpu.so").resolve()
+        if not library.exists():  # which the loader would leave out
+            words.error(f"{library} is not there: build it (ninja -C {a.build})")
+        os.environ |= {"CPU_MASK": a.mask, "LD_PRELOAD": str(library)}
     if not a.peers:
         a.peers = ["onnxruntime"] + ["openvino"] * bool(a.python or importlib.util.find_spec("openvino"))
     machine, rows, begun = Machine(), [], time.time()
