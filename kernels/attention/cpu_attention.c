@@ -41,8 +41,7 @@ enum {
     PIECES_ROWS = 16,
     LONGEST = 1024,           /* rows of queries that are cut */
     DOT_ROWS = 4,             /* so few rows do not pay for packing keys */
-    BLOCK = 256,              /* keys: MR rows of their scores are 14 KiB */
-    PIECES_BLOCK = 512,       /* of which a row at a time is in L1 */
+    BLOCK = 512,              /* keys: MR rows of their scores are 28 KiB */
     SPLIT = 512,              /* keys of a task of few rows */
     BLOCK_BYTES = 512 * 1024, /* of a block's keys and values, and of a task's queries and results */
     TOGETHER = 4,             /* tasks over the same keys find them packed, */
@@ -369,7 +368,7 @@ static ortc_status plan(const void *state, ortc_plan *c, void **out)
     most = max64(most, FEWEST_ROWS);
     p->blocks = max64(ceil_div(p->rows, most), 1);
     p->most_rows = ceil_div(p->rows, p->blocks);
-    p->block = min64(p->pieces ? PIECES_BLOCK : BLOCK, max64(BLOCK_BYTES / 4 / elements, 64) / 32 * 32);
+    p->block = min64(BLOCK, max64(BLOCK_BYTES / 4 / elements, 64) / 32 * 32);
     p->block = min64(p->block, max64(p->total, 1));
     const double packed = (double)heads_of_keys * (double)ceil_div(p->total, p->block) *
                           (double)ortc_attend_key_floats(p) * 4;

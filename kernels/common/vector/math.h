@@ -3,9 +3,9 @@
  *
  * Largest errors over all 2^32 inputs, in units in the last place of the exact result
  * (tests/vectors/sweep.sh; pow: over 2^28 pairs), in parentheses where multiply-add is rounded twice:
- *   exp 0.990 (0.999)   log 0.853 (1.029)   tanh 2.351 (2.702)   erf 2.300 (2.300)   sigmoid 3.093
+ *   exp 0.892 (1.168)   log 0.853 (1.029)   tanh 2.351 (2.702)   erf 2.300 (2.300)   sigmoid 2.402
  *   sin 1.577 (1.578)   cos 1.578 (1.581)   rsqrt 1.491   pow 0.501
- *   expm1 3.638 (3.669)   log1p 2.470 (2.480)
+ *   expm1 2.944 (4.107)   log1p 2.470 (2.480)
  * Denormal results are rounded like others; NaN gives NaN; infinities and the ends of domains are C's (Annex
  * F). Coefficients are own minimax fits, each rounded to f32 before the next was fitted.
  */
@@ -23,36 +23,36 @@
 #define V_P6(x, a, ...) v_fma(V_P5(x, __VA_ARGS__), x, v_set_f32(a))
 #define V_P7(x, a, ...) v_fma(V_P6(x, __VA_ARGS__), x, v_set_f32(a))
 
-/* e^x = 2^n e^r, n in sixteenths from a sum whose low bits they are: no rounding or converting instruction;
- * 2^(n - floor n) from a table. log 2 is in two parts of which the first times n is exact. x is within -104
- * .. 89, or NaN. */
-VFN vf32 v_exp_by(vf32 x, const int normal)
+/* Added to n, |n| < 2^21: the sum's low bits are the exponent of 2^n as it is stored (v_power_of), and n
+ * comes back by taking it off. */
+#define V_SHIFTED v_set_f32(0x1.8p23f + 127)
+VFN vf32 v_power_of(vf32 shifted) { return v_f32_bits(v_shl(v_bits_f32(shifted), 23)); }
+
+/* e^x = 2^n e^r, |r| at most half of log 2, which is in two parts: x less n times the first is exact. No
+ * table: on AVX2 one of sixteen numbers costs more instructions than the polynomial's higher powers. */
+VFN vf32 v_exp_r(vf32 x, vf32 n)
 {
-    static const float roots[16] = {0x1p0f,        0x1.0b5586p0f, 0x1.172b84p0f, 0x1.2387a6p0f,
-                                    0x1.306fe0p0f, 0x1.3dea64p0f, 0x1.4bfdaep0f, 0x1.5ab07ep0f,
-                                    0x1.6a09e6p0f, 0x1.7a1148p0f, 0x1.8ace54p0f, 0x1.9c4918p0f,
-                                    0x1.ae89fap0f, 0x1.c199bep0f, 0x1.d5818ep0f, 0x1.ea4afap0f};
-    const vf32 magic = v_set_f32(0x1.8p19f + 127), t = v_fma(x, v_set_f32(0x1.715476p+0f), magic),
-               n = v_sub(t, magic);
-    const vi32 sixteenths = v_sub(v_bits_f32(t), v_bits_f32(magic));
-    const vf32 r = v_fma(n, v_set_f32(-0x1.0bfbe8p-15f), v_fma(n, v_set_f32(-0x1.62ep-1f), x));
-    const vf32 root = v_pick(roots, v_bits_f32(t));                          /* mod 16 */
-    const vf32 more = v_fma(v_mul(r, r), V_P1(r, .5000162f, .16666967f), r); /* e^r - 1 */
-    const vf32 p = v_fma(root, more, root);
-    if (normal) /* the low bits are those of n + 127 */
-        return v_mul(p, v_f32_bits(v_shl(v_and(v_bits_f32(t), v_set_i32(~15)), 19)));
-    return v_scale2(p, n, v_shr(sixteenths, 4));
+    return v_fma(n, v_set_f32(-0x1.7f7d1cp-20f), v_fma(n, v_set_f32(-0x1.62e4p-1f), x));
 }
-VFN vf32 v_exp_within(vf32 x) { return v_exp_by(x, 0); }
-/* The same where it is a normal number: x is within -87.33 .. 88; NaN stays. */
-VFN vf32 v_exp_normal(vf32 x) { return v_exp_by(x, 1); }
-/* The same of x up to 88, and 0 where it is none: what is beside a largest of 1. Some processors take a
- * hundred clocks to make a number that is not normal, and to multiply with it (masks that take 100 off leave
- * 3.8e-44). */
+#define V_EXP_P(r, by) \
+    V_P6(r, by * 1.f, by * 1.f, by * .49999994f, by * .16666521f, by * .041668266f, by * .0083686737f, \
+         by * .0013820634f)
+
+/* x is within -104 .. 89, or NaN */
+VFN vf32 v_exp_within(vf32 x)
+{
+    const vf32 shifted = v_fma(x, v_set_f32(0x1.715476p+0f), V_SHIFTED), n = v_sub(shifted, V_SHIFTED);
+    return v_scale2(V_EXP_P(v_exp_r(x, n), 1), n, v_sub(v_bits_f32(shifted), v_bits_f32(V_SHIFTED)));
+}
+/* The same of x up to 88, and 0 below -87, where few normal numbers are left: what is beside a largest of 1.
+ * Some processors take a hundred clocks to make a number that is not normal, and to multiply with it (masks
+ * that take 100 off leave 3.8e-44). The power of 2 is of n - 1, 0 where n is -126, which is the least. */
 VFN vf32 v_exp_normal_or_0(vf32 x)
 {
-    const vf32 least = v_set_f32(-87.33f);
-    return v_sel(v_lt(x, least), v_set_f32(0), v_exp_normal(v_max(least, x))); /* NaN is second: it stays */
+    const vf32 a = v_max(v_set_f32(-87.33f), x); /* NaN is second: it stays */
+    const vf32 down = v_sub(V_SHIFTED, v_set_f32(1));
+    const vf32 shifted = v_fma(a, v_set_f32(0x1.715476p+0f), down);
+    return v_mul(V_EXP_P(v_exp_r(a, v_sub(shifted, down)), 2), v_power_of(shifted));
 }
 VFN vf32 v_exp(vf32 x) /* NaN is second in both: it stays */
 {
@@ -80,11 +80,6 @@ VFN vf32 v_log(vf32 x)
                                v_sel(v_gt(x, zero), x, v_set_f32(__builtin_nanf(""))));
     return v_sel(v_and(v_gt(x, zero), v_lt(x, inf)), y, special);
 }
-
-/* Added to n, |n| < 2^21: the sum's low bits are the exponent of 2^n as it is stored (v_power_of), and n
- * comes back by taking it off. */
-#define V_SHIFTED v_set_f32(0x1.8p23f + 127)
-VFN vf32 v_power_of(vf32 shifted) { return v_f32_bits(v_shl(v_bits_f32(shifted), 23)); }
 
 /* |x| = r + n log(2) / 2: by the addition theorem of tanh r and tanh(n log(2) / 2) = (2^n - 1) / (2^n + 1).
  * The denominator is the numerator and 2 (1 - tanh r), so that most of the numerator's error leaves again.

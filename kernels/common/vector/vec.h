@@ -259,16 +259,6 @@ VFN vf32 v_scale2(vf32 p, vf32 n, vi32 ni)
 }
 #endif
 
-#ifndef v_pick
-#define v_pick v_pick
-/* table[i mod 16] */
-VFN vf32 v_pick(const float table[16], vi32 i)
-{
-    vf32 r = {0};
-    for (int k = 0; k < V_LANES; k++) r[k] = table[i[k] & 15];
-    return r;
-}
-#endif
 #ifndef v_pick_8
 #define v_pick_8 v_pick_8
 /* table[i mod 8] */

@@ -70,13 +70,6 @@ VFN vf32 v_rint(vf32 x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | 
 VFN vf32 v_floor(vf32 x) { return _mm256_floor_ps(x); }
 VFN vf32 v_ceil(vf32 x) { return _mm256_ceil_ps(x); }
 VFN vf32 v_trunc(vf32 x) { return _mm256_round_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
-#define v_pick v_pick
-VFN vf32 v_pick(const float table[16], vi32 i)
-{
-    const vf32 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)i),
-               high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), (__m256i)i);
-    return _mm256_blendv_ps(low, high, (vf32)(i << 28)); /* by bit 3 */
-}
 #define v_pick_8 v_pick_8
 VFN vf32 v_pick_8(const float table[8], vi32 i)
 {

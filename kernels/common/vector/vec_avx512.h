@@ -122,11 +122,6 @@ VFN vf32 v_ceil(vf32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF |
 VFN vf32 v_trunc(vf32 x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
 #define v_scale2 v_scale2
 VFN vf32 v_scale2(vf32 p, vf32 n, vi32 ni) { return (void)ni, _mm512_scalef_ps(p, n); }
-#define v_pick v_pick
-VFN vf32 v_pick(const float table[16], vi32 i)
-{
-    return _mm512_permutexvar_ps((__m512i)i, _mm512_loadu_ps(table));
-}
 #define v_pick_8 v_pick_8
 VFN vf32 v_pick_8(const float table[8], vi32 i)
 {

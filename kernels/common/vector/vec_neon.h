@@ -20,14 +20,6 @@ VFN vf32 v_rint(vf32 x) { return vrndnq_f32(x); }
 VFN vf32 v_floor(vf32 x) { return vrndmq_f32(x); }
 VFN vf32 v_ceil(vf32 x) { return vrndpq_f32(x); }
 VFN vf32 v_trunc(vf32 x) { return vrndq_f32(x); }
-#define v_pick v_pick
-VFN vf32 v_pick(const float table[16], vi32 i)
-{
-    const uint8x16x4_t bytes = vld1q_u8_x4((const uint8_t *)table);
-    const uint32x4_t at = vmlaq_n_u32(vdupq_n_u32(0x03020100), vandq_u32((uint32x4_t)i, vdupq_n_u32(15)),
-                                      0x04040404);
-    return vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_u32(at)));
-}
 #define v_pick_8 v_pick_8
 VFN vf32 v_pick_8(const float table[8], vi32 i)
 {
