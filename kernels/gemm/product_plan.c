@@ -43,9 +43,10 @@
 #define TASK_BYTES (256.0 * 1024)  /* when memory is the limit */
 #define TASKS 48                   /* enough for 8 threads to end together; */
 #define TASKS_EACH 6               /* so many for each of fewer threads, one alone waits for nobody */
-#define OWN_BLOCKS 4               /* then: of rows at least where tasks share none, else columns are dealt */
-#define FEW_THREADS 2              /* that each make pieces of all of A (four lost a fourteenth of SVTR), */
-#define EVEN_PANELS 8              /* where as many panels, or so many, are each one's */
+#define OWN_BLOCKS 4  /* then: of rows at least where tasks share none, else columns are dealt, */
+#define OWN_ROWS 24   /* where there are no tiles (one block goes over all of B again) */
+#define FEW_THREADS 2 /* that each make pieces of all of A (four lost a fourteenth of SVTR), */
+#define EVEN_PANELS 8 /* where as many panels, or so many, are each one's */
 #define MANY_THREADS 4
 #define ROUNDS 4 /* of tasks, after which the last one is not felt */
 #define BEGIN 0.25
@@ -140,7 +141,8 @@ static void split(ortc_product_plan *p, double flops, double bytes)
                                                                 : L2_A_BYTES_TILES;
     const int64_t fit = clamp(near_bytes / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
     const double want = tasks_wanted(p, flops, bytes), enough = tasks_enough(p);
-    const double own = enough > 1 && enough < TASKS ? OWN_BLOCKS : 1;
+    const int64_t few = p->line->begin ? OWN_BLOCKS : ceil_div(OWN_ROWS, p->line->a.width);
+    const double own = enough < TASKS ? (double)few : 1;
     p->tasks_m = ceil_div(p->blocks, fit);
     /* Tasks of all columns pack the rows that they alone read, where the constant B is near enough. */
     if (p->how_b == ORTC_PRODUCT_PACKED && !(p->flags & ORTC_PRODUCT_PACKED_A) &&
