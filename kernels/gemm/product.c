@@ -317,7 +317,10 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
     if (r->halves) flags |= ORTC_UK_TO_BF16;
     const ortc_uk_panel panel = {b, j->scratch + p->at_pieces, p->alone};
     if (p->alone) memset(panel.pieces, 0, ORTC_UK_PANEL_STATE);
-    ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, a,
+    const ortc_uk_plain plain = {(const float *)(const void *)a, (size_t)r->x->lda};
+    const void *rows_of_a = a;
+    if (p->how_a == ORTC_PRODUCT_DIRECT && p->m > 1) rows_of_a = &plain, flags |= ORTC_UK_A_PLAIN;
+    ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, rows_of_a,
              line->can & ORTC_LINE_SPLIT ? (const void *)&panel : b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);
     if (line->sum == ORTC_I32)
@@ -370,7 +373,10 @@ static void find_a(const job *j, int64_t b0, int64_t b1, chunk *ch)
     switch (p->how_a) {
     case ORTC_PRODUCT_PACKED: ch->a = (const char *)j->it.a + at_chunk; break;
     case ORTC_PRODUCT_SHARED: ch->a = j->r->shared_a + at_chunk; break;
-    case ORTC_PRODUCT_DIRECT: ch->a = ortc_product_at(j->it.a, ch->k0, p->types.a); break;
+    case ORTC_PRODUCT_DIRECT:
+        ch->a = ortc_product_at(j->it.a, ch->k0, p->types.a);
+        ch->a_unit = j->r->x->lda * 4;
+        break;
     default: {
         const ortc_product_source src = source_a(j);
         ch->a = j->scratch;

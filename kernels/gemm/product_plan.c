@@ -33,6 +33,8 @@
 #define DIRECT_BLOCKS_SPLIT 6      /* where a task makes pieces of it anyway */
 #define ALONE_BLOCKS 2             /* of a task: pieces of B are made for each, in L1 */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
+#define PLAIN_BYTES (32 * 1024)    /* of A that is read where it lies: in L1, */
+#define PLAIN_COLUMNS 128          /* with so few columns */
 #define NEAR_BYTES (16 * 1024)     /* of a panel of B on a unit of tiles: in L1, beside A's, */
 #define NEAR_BLOCKS 4              /* where enough blocks pass over it while the next part comes */
 #define TOGETHER 2048              /* elements of finished tiles that a program takes at once: in L1 */
@@ -193,6 +195,15 @@ static void whole_rows(ortc_product_plan *p)
  * AMX gain by asking (product_tile.inc); others were not measured. */
 static uint8_t comes_unasked(void) { return !(ortc_cpu_features_detected() & ORTC_CPU_AMX); }
 
+/* Rows of A as they lie: one is a packed block of one row, others while they are in L1 and columns too few
+ * for packing to pay. */
+static int reads_rows(const ortc_product_plan *p)
+{
+    if (p->types.a != ORTC_F32 || p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)) return 0;
+    if (p->m == 1) return ortc_form_is_plain(&p->line->a);
+    return p->line->can & ORTC_LINE_PLAIN && p->n <= PLAIN_COLUMNS && p->m * p->k <= PLAIN_BYTES / 4;
+}
+
 static void choose_packing(ortc_product_plan *p)
 {
     const int serial = p->tasks_m * p->tasks_n <= 1 || (p->batch > 1 && !p->batch_outside);
@@ -200,9 +211,8 @@ static void choose_packing(ortc_product_plan *p)
     const int made = (p->flags & ORTC_PRODUCT_CUSTOM_B) && !(p->flags & ORTC_PRODUCT_PACKED_A);
     if (p->flags & ORTC_PRODUCT_PACKED_A)
         p->how_a = ORTC_PRODUCT_PACKED;
-    else if (p->m == 1 && !(p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)) &&
-             p->types.a == ORTC_F32 && ortc_form_is_plain(&p->line->a))
-        p->how_a = ORTC_PRODUCT_DIRECT; /* a row of A is a packed block of one row */
+    else if (reads_rows(p))
+        p->how_a = ORTC_PRODUCT_DIRECT;
     else
         p->how_a = serial || p->tasks_n == 1 || (packs_alone(p) && p->tasks_n <= p->threads)
                        ? ORTC_PRODUCT_LOCAL

@@ -7,7 +7,7 @@
 #include "kernels/common/vector/math.h"
 #include "kernels/common/vector/reduce.h"
 
-enum { PIECE = 1024 };
+enum { PIECE = 1024, SHORT = 64 };
 
 /* x^(v - t) of what is at p; the next row is asked for, which the pass for its largest would wait for. */
 VFN vf32 power(const float *p, vf32 t, size_t length, size_t n)
@@ -22,34 +22,48 @@ VFN vf32 kept(vf32 e, float *p, size_t n)
     return e;
 }
 
+/* The sum of a row's exponentials, which are kept in y if that is not NULL. */
+static double sum_of(size_t length, const float *x, vf32 t, float *y)
+{
+    double sum = 0;
+    for (size_t at = 0; at < length; at += PIECE) {
+        const size_t count = length - at < PIECE ? length - at : PIECE;
+        const float *from = x + at;
+        float part;
+        if (y) {
+            V_REDUCE(r, v_sum, 0, count, i, n, kept(power(from + i, t, length, n), y + at + i, n));
+            part = r;
+        } else {
+            V_REDUCE(r, v_sum, 0, count, i, n, power(from + i, t, length, n));
+            part = r;
+        }
+        sum += (double)part;
+    }
+    return sum;
+}
+
+/* Short rows by some: one logarithm is of many. */
 static void rows(size_t rows, size_t length, const float *x, float *y, int log)
 {
-    for (; rows--; x += length, y += length) {
-        V_REDUCE(top, v_max, -__builtin_inff(), length, i, n, v_load_f32(x + i, n));
-        const vf32 t = v_set_f32(top);
-        double sum = 0;
-        for (size_t at = 0; at < length; at += PIECE) {
-            const size_t count = length - at < PIECE ? length - at : PIECE;
-            const float *from = x + at;
-            float *e = y + at;
-            float part;
-            if (log) {
-                V_REDUCE(r, v_sum, 0, count, i, n, power(from + i, t, length, n));
-                part = r;
-            } else {
-                V_REDUCE(r, v_sum, 0, count, i, n, kept(power(from + i, t, length, n), e + i, n));
-                part = r;
-            }
-            sum += (double)part;
+    const size_t together = length <= SHORT ? V_LANES : 1;
+    for (size_t some; rows; rows -= some, x += some * length, y += some * length) {
+        float top[V_LANES], by[V_LANES];
+        some = rows < together ? rows : together;
+        for (size_t k = 0; k < some; k++) {
+            const float *from = x + k * length;
+            V_REDUCE(most, v_max, -__builtin_inff(), length, i, n, v_load_f32(from + i, n));
+            const double sum = sum_of(length, from, v_set_f32(most), log ? NULL : y + k * length);
+            top[k] = most, by[k] = (float)(log ? sum : 1 / sum);
         }
-        if (log) {
-            float s = (float)sum;
-            v_store_f32(&s, v_log(v_set_f32(s)), 1);
-            const vf32 l = v_set_f32(s);
-            V_FOR(i, n, length, v_store_f32(y + i, v_sub(v_sub(v_load_f32(x + i, n), t), l), n););
-        } else {
-            const vf32 f = v_set_f32((float)(1 / sum));
-            V_FOR(i, n, length, v_store_f32(y + i, v_mul(v_load_f32(y + i, n), f), n););
+        if (log) v_store_f32(by, v_log(v_load_f32(by, some)), some);
+        for (size_t k = 0; k < some; k++) {
+            const float *from = x + k * length;
+            float *to = y + k * length;
+            const vf32 t = v_set_f32(top[k]), f = v_set_f32(by[k]);
+            if (log)
+                V_FOR(i, n, length, v_store_f32(to + i, v_sub(v_sub(v_load_f32(from + i, n), t), f), n););
+            else
+                V_FOR(i, n, length, v_store_f32(to + i, v_mul(v_load_f32(to + i, n), f), n););
         }
     }
 }
