@@ -119,7 +119,6 @@ static void *call(void *arg)
     while (c->status == ORTC_OK && (c->o->runs ? (int64_t)c->n < c->o->runs : seconds_now() < end || !c->n))
         if (run_once(c, &c->sets[at++ % c->n_sets], &seconds) == ORTC_OK) keep_sample(c, seconds);
     c->ended = seconds_now();
-    ortc_context_release(c->context);
     return NULL;
 }
 
@@ -202,8 +201,14 @@ static int measure(ortc_model *model, ortc_session *session, const inputs *sets,
     }
     m->cpu = processor_seconds() - cpu;
     m->callers = n;
+    ortc_session_stats stats = ORTC_SESSION_STATS_INIT;
+    ortc_session_statistics(session, &stats); /* of contexts that are there, and their arenas */
+    m->arena_bytes = stats.arena_bytes;
+    m->plan_bytes = stats.plan_bytes;
+    m->plans = stats.plans_made;
     measurement_add(m, samples, counts, n);
     for (size_t i = 0; i < n; i++) {
+        ortc_context_release(callers[i].context);
         free(samples[i]);
         free(callers[i].out);
     }
@@ -290,12 +295,7 @@ static int bench_model(const char *path, const bench_options *o, bench_report *r
     }
     if (code < 0) code = measure(model, session, sets, m.shapes, o, &m);
     if (code < 0) {
-        ortc_session_stats stats = ORTC_SESSION_STATS_INIT;
         ortc_error e = ORTC_ERROR_INIT;
-        ortc_session_statistics(session, &stats);
-        m.arena_bytes = stats.arena_bytes;
-        m.plan_bytes = stats.plan_bytes;
-        m.plans = stats.plans_made;
         code = interrupt_came() ? EXIT_INTERRUPTED : bench_is_worse(&m, report) ? EXIT_DIFFERENT : EXIT_GOOD;
         if (cli.json)
             bench_json(&m, report, NULL, NULL);
