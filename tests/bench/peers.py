@@ -124,7 +124,7 @@ def flops(model: onnx.ModelProto, dims: dict[str, int]) -> float:
         elif n.op_type in ("MatMul", "MatMulInteger"):  # behind operators whose shapes are not inferred: by the weights
             total += 2 * (math.prod(y) * b[-2] if y and all(y) else rows * math.prod(b)) if len(b) > 1 else 0
         elif n.op_type == "Gemm":
-            total += 2 * math.prod(b) * a[0]
+            total += 2 * math.prod(b) * (a[0] if a and a[0] else rows)
         elif n.op_type in ("LSTM", "GRU"):
             total += 2 * a[0] * a[1] * (math.prod(b) + math.prod(shapes[n.input[2]]))
         elif n.op_type == "MatMulNBits":
