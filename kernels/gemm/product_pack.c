@@ -237,7 +237,9 @@ static void far_done(void)
 #define FAR_PANELS 48       /* rows of so many come at memory's rate */
 #define FAR_TASK (1 << 18)  /* bytes */
 
-#define FAR_STEP (4 << 20) /* of tasks that run together, before the source hears that it was read */
+/* of tasks that run together, before the source hears that it was read: an eighth of all, within these */
+#define FAR_STEP_LEAST (1 << 20)
+#define FAR_STEP_MOST (4 << 20)
 
 /* Tasks of forms that are written far are of some panels and some k. */
 typedef struct far_args {
@@ -326,8 +328,10 @@ int32_t ortc_product_fill_far(const ortc_product_moves *moves, const ortc_produc
     /* rows of the source, one behind the other: of panels, or of k */
     int64_t *from = along ? &a.q0 : &a.k0, *to = along ? &a.q1 : &a.k1;
     const int64_t all = *to, unit = along ? 1 : a.deep;
-    const int64_t bytes = along ? ortc_form_data(form, form->width, k) : ortc_form_data(form, extent, unit),
-                  step = unit * (bytes < FAR_STEP ? FAR_STEP / bytes : 1);
+    const int64_t eighth = max64(FAR_STEP_LEAST, ortc_form_data(form, extent, k) / 8),
+                  together = min64(eighth, FAR_STEP_MOST),
+                  bytes = along ? ortc_form_data(form, form->width, k) : ortc_form_data(form, extent, unit),
+                  step = unit * (bytes < together ? together / bytes : 1);
     int32_t status = 0;
     for (; *from < all && !status; *from = *to) {
         *to = min64(all, *from + step);
