@@ -7,6 +7,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__linux__)
+#include <unistd.h>
+#endif
 
 #include "kernels/common/vector/isas.h"
 
@@ -20,7 +23,6 @@ static _Atomic uint32_t test_mask = UINT32_MAX;
 #include <cpuid.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 /* Tiles are 8 KB of state that Linux saves for processes that ask (once; their threads and children have it
@@ -108,14 +110,28 @@ uint32_t ortc_cpu_level_mask(const char *level, int *out_known)
     return 0;
 }
 
+/* Where nobody says what to use. Many processors have their units of tiles slowed down together, and six
+ * products of bf16 take longer than fused multiply-adds (docs/performance.md). The machine decides, and not
+ * the threads of a session, on which bits do not depend. */
+static uint32_t usual_mask(uint32_t has)
+{
+    enum { MANY = 8 };
+#if defined(__linux__)
+    if (has & ORTC_CPU_AMX_F32 && sysconf(_SC_NPROCESSORS_ONLN) > MANY) return ~(uint32_t)ORTC_CPU_AMX_F32;
+#endif
+    (void)has;
+    return UINT32_MAX;
+}
+
 uint32_t ortc_cpu_features(void)
 {
     uint32_t v = atomic_load_explicit(&allowed, memory_order_relaxed);
     if (!v) {
         const char *level = getenv("ORTC_CPU");
         int known = 0;
-        const uint32_t mask = level ? ortc_cpu_level_mask(level, &known) : 0;
-        v = (ortc_cpu_features_detected() & (known ? mask : UINT32_MAX)) | KNOWN;
+        const uint32_t mask = level ? ortc_cpu_level_mask(level, &known) : 0,
+                       has = ortc_cpu_features_detected();
+        v = (has & (known ? mask : usual_mask(has))) | KNOWN;
         atomic_store_explicit(&allowed, v, memory_order_relaxed);
     }
     return v & ~KNOWN & atomic_load_explicit(&test_mask, memory_order_relaxed);

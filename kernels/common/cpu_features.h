@@ -22,8 +22,9 @@ enum {
     ORTC_CPU_NEON = 1u << 4,        /* every AArch64 core; has FMA */
     ORTC_CPU_AVX_VNNI = 1u << 5,
     ORTC_CPU_AMX = 1u << 6, /* TILE, INT8 and BF16; the operating system lets this process use it */
-    /* Tiles multiply f32, too, as pieces of bf16. Not at level "amx-fma", for machines that slow their tiles
-     * down in use until six of their products take longer than fused multiply-adds. */
+    /* Tiles multiply f32, too, as pieces of bf16. Not at level "amx-fma", and unless the level is "amx" not
+     * where processors are more than 8: such machines slow their tiles down in use until six of their
+     * products take longer than fused multiply-adds. */
     ORTC_CPU_AMX_F32 = 1u << 7,
     ORTC_CPU_AVX512_VBMI = 1u << 8, /* permutations of bytes */
 };
