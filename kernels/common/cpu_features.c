@@ -110,17 +110,18 @@ uint32_t ortc_cpu_level_mask(const char *level, int *out_known)
     return 0;
 }
 
-/* Where nobody says what to use. Many processors have their units of tiles slowed down together, and six
- * products of bf16 take longer than fused multiply-adds (docs/performance.md). The machine decides, and not
- * the threads of a session, on which bits do not depend. */
-static uint32_t usual_mask(uint32_t has)
+/* Many processors have their units of tiles slowed down together, and six products of bf16 take longer than
+ * fused multiply-adds (docs/performance.md). The machine decides, and not the threads of a session, on which
+ * bits do not depend. */
+uint32_t ortc_cpu_features_usual(void)
 {
     enum { MANY = 8 };
+    const uint32_t has = ortc_cpu_features_detected();
 #if defined(__linux__)
-    if (has & ORTC_CPU_AMX_F32 && sysconf(_SC_NPROCESSORS_ONLN) > MANY) return ~(uint32_t)ORTC_CPU_AMX_F32;
+    if (has & ORTC_CPU_AMX_F32 && sysconf(_SC_NPROCESSORS_ONLN) > MANY)
+        return has & ~(uint32_t)ORTC_CPU_AMX_F32;
 #endif
-    (void)has;
-    return UINT32_MAX;
+    return has;
 }
 
 uint32_t ortc_cpu_features(void)
@@ -129,9 +130,8 @@ uint32_t ortc_cpu_features(void)
     if (!v) {
         const char *level = getenv("ORTC_CPU");
         int known = 0;
-        const uint32_t mask = level ? ortc_cpu_level_mask(level, &known) : 0,
-                       has = ortc_cpu_features_detected();
-        v = (has & (known ? mask : usual_mask(has))) | KNOWN;
+        const uint32_t mask = level ? ortc_cpu_level_mask(level, &known) : 0;
+        v = (known ? ortc_cpu_features_detected() & mask : ortc_cpu_features_usual()) | KNOWN;
         atomic_store_explicit(&allowed, v, memory_order_relaxed);
     }
     return v & ~KNOWN & atomic_load_explicit(&test_mask, memory_order_relaxed);

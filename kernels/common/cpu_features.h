@@ -36,6 +36,9 @@ uint32_t ortc_cpu_features(void);
 /* What the machine has, whatever is masked: so that a test can say why it skips. Thread: any. */
 uint32_t ortc_cpu_features_detected(void);
 
+/* What kernels use where ORTC_CPU names no level. Thread: any. */
+uint32_t ortc_cpu_features_usual(void);
+
 /* All bits up to a level's name, or 0 with *out_known = 0 for an unknown name. Thread: any. */
 uint32_t ortc_cpu_level_mask(const char *level, int *out_known);
 

@@ -15,11 +15,13 @@ static ortc_status devices(const ortc_host *host, ortc_device_info *infos, uint3
 #define LINE(isa, needs, unused) {#isa, needs},
         static const ortc_uk sets[] = {ORTC_EACH_ISA(LINE, 0)};
         const ortc_uk *best = ORTC_UK_SELECT(sets, sizeof sets / sizeof *sets);
-        uint32_t f = ortc_cpu_features();
+        const uint32_t f = ortc_cpu_features(), usual = ortc_cpu_features_usual();
         snprintf(infos[0].name, sizeof infos[0].name, "host processor, %s%s", best->name,
                  f & ORTC_CPU_AMX ? " and amx" : "");
-        if (f != ortc_cpu_features_detected())
+        if (usual & ~f)
             strcpy(infos[0].notes, "limited by the environment variable ORTC_CPU");
+        else if (f != ortc_cpu_features_detected())
+            strcpy(infos[0].notes, "f32 without amx, which many processors slow down; ORTC_CPU=amx uses it");
     }
     *inout_n = 1;
     return ORTC_OK;
