@@ -178,6 +178,13 @@ static void make_folder(void)
     cr_assert(mkdir(path, 0700) == 0);
 }
 
+static void remove_folder(void)
+{
+    char command[80];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
 static ortc_status beneath(const char *relative, bool follow)
 {
     ortc_mapping m;
@@ -187,7 +194,7 @@ static ortc_status beneath(const char *relative, bool follow)
     return s;
 }
 
-Test(base, files_are_mapped_and_dropped, .init = make_folder)
+Test(base, files_are_mapped_and_dropped, .init = make_folder, .fini = remove_folder)
 {
     char path[160];
     ortc_mapping m;
@@ -207,7 +214,7 @@ Test(base, files_are_mapped_and_dropped, .init = make_folder)
     cr_expect(ortc_map_file(folder, &m, &e) == ORTC_IO);
 }
 
-Test(base, bytes_of_a_mapping_are_mapped_again, .init = make_folder)
+Test(base, bytes_of_a_mapping_are_mapped_again, .init = make_folder, .fini = remove_folder)
 {
     enum { BYTES = 5 << 20, AT = 4099, LENGTH = (4 << 20) + 5 };
     char path[160];
@@ -235,7 +242,7 @@ Test(base, bytes_of_a_mapping_are_mapped_again, .init = make_folder)
     cr_expect_null(none);
 }
 
-Test(base, files_below_a_folder_stay_below_it, .init = make_folder)
+Test(base, files_below_a_folder_stay_below_it, .init = make_folder, .fini = remove_folder)
 {
     char path[160], target[160];
     write_file("a", "1");

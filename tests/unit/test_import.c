@@ -520,7 +520,14 @@ static ortc_status import_external(const char *location, const char *offset, con
     return s;
 }
 
-Test(import, external_data_stays_in_the_folder, .init = register_ops)
+static void remove_folder(void)
+{
+    char command[80];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+Test(import, external_data_stays_in_the_folder, .init = register_ops, .fini = remove_folder)
 {
     char path[160];
     snprintf(folder, sizeof folder, "/tmp/ortc-test-XXXXXX");
