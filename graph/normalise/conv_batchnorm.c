@@ -12,16 +12,23 @@
 
 #include "normalise.h"
 
+static double read_f64(const void *data, int64_t i)
+{
+    double v;
+    memcpy(&v, (const char *)data + i * 8, 8);
+    return v;
+}
+
+static double read_f32(const void *data, int64_t i)
+{
+    float v;
+    memcpy(&v, (const char *)data + i * 4, 4);
+    return v;
+}
+
 static double read(const ortc_constant *c, int64_t i)
 {
-    double d;
-    float f;
-    if (c->dtype == ORTC_F64) {
-        memcpy(&d, (const char *)c->data + i * 8, 8);
-        return d;
-    }
-    memcpy(&f, (const char *)c->data + i * 4, 4);
-    return f;
+    return c->dtype == ORTC_F64 ? read_f64(c->data, i) : read_f32(c->data, i);
 }
 
 static void write(void *data, ortc_dtype t, int64_t i, double v)
@@ -50,9 +57,13 @@ static ortc_edge *new_constant(ortc_normalise *p, ortc_dtype t, int32_t rank, co
     return ortc_graph_constant(p->graph, NULL, c);
 }
 
-static double factor(const ortc_constant *scale, const ortc_constant *var, int64_t c, double epsilon)
+/* to[i] = w[i] * by of so many elements from `at` on. */
+static void scale_run(const ortc_constant *w, void *to, int64_t at, int64_t count, double by)
 {
-    return read(scale, c) / sqrt(read(var, c) + epsilon);
+    if (w->dtype == ORTC_F64)
+        for (int64_t i = at; i < at + count; i++) write(to, ORTC_F64, i, read_f64(w->data, i) * by);
+    else
+        for (int64_t i = at; i < at + count; i++) write(to, ORTC_F32, i, read_f32(w->data, i) * by);
 }
 
 /* W of Conv is [channels][..], of ConvTranspose [inputs of all groups][channels of a group][..]. */
@@ -73,13 +84,19 @@ static bool read_filters(const ortc_node *conv, const ortc_constant *w, filters 
     return out->channels > 0 && w->count > 0;
 }
 
-/* The channel of the result to which element i of W belongs. */
+/* W of a channel lies in runs: `run` elements one after the other. */
+static int64_t run_of(const filters *f)
+{
+    const int64_t row = f->w->count / f->w->dims[0];
+    return f->transposed ? row / f->w->dims[1] : row;
+}
+
+/* The channel of the result to which run i of W belongs. */
 static int64_t channel_of(const filters *f, int64_t i)
 {
-    const int64_t rows = f->w->dims[0], row = i / (f->w->count / rows), within = i % (f->w->count / rows);
-    return f->transposed
-               ? row / (rows / f->group) * f->w->dims[1] + within / (f->w->count / rows / f->w->dims[1])
-               : row;
+    if (!f->transposed) return i;
+    const int64_t each = f->w->dims[1], rows = f->w->dims[0] / f->group;
+    return i / each / rows * each + i % each;
 }
 
 static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
@@ -97,20 +114,20 @@ static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
     double epsilon = (double)ortc_node_float(bn, "epsilon", 1e-5f);
     size_t element = ortc_dtype_bits(t) / 8;
     void *weights = malloc(w->bytes + 1), *bias = malloc((size_t)channels * element);
-    if (!weights || !bias) {
+    double *by = malloc((size_t)channels * sizeof *by);
+    if (!weights || !bias || !by) {
         free(weights);
         free(bias);
+        free(by);
         return ortc_no_memory(p->error, w->bytes);
     }
-    for (int64_t c = 0; c < channels; c++)
-        write(bias, t, c,
-              ((b ? read(b, c) : 0) - read(mean, c)) * factor(scale, var, c, epsilon) + read(shift, c));
-    double by = 0;
-    for (int64_t i = 0, at = -1; i < w->count; i++) {
-        const int64_t c = channel_of(&f, i);
-        if (c != at) by = factor(scale, var, at = c, epsilon);
-        write(weights, t, i, read(w, i) * by);
+    for (int64_t c = 0; c < channels; c++) {
+        by[c] = read(scale, c) / sqrt(read(var, c) + epsilon);
+        write(bias, t, c, ((b ? read(b, c) : 0) - read(mean, c)) * by[c] + read(shift, c));
     }
+    const int64_t run = run_of(&f);
+    for (int64_t i = 0; i < w->count / run; i++) scale_run(w, weights, i * run, run, by[channel_of(&f, i)]);
+    free(by);
     ortc_edge *new_w = new_constant(p, t, w->rank, w->dims, w->bytes, weights);
     ortc_edge *new_b = new_constant(p, t, 1, &channels, (size_t)channels * element, bias);
     if (!new_w || !new_b || !ortc_node_set_in(conv, 1, new_w) || !ortc_node_set_in(conv, 2, new_b))

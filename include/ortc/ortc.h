@@ -154,9 +154,10 @@ typedef struct ortc_model_options {
     /* names of normalising passes to leave out (`ortc info --passes` lists them) */
     const char *const *passes_off;
     size_t n_passes_off;
-    /* what folding of constants may do in all, in operations of about a nanosecond each, as kernels estimate
-     * them: the same nodes are folded on every machine. 0: 500 million, and 500 more for each byte of the
-     * weights; UINT64_MAX: no limit. Nodes that are more are left to the runs (ortc_model_info.n_unfolded) */
+    /* what folding of constants may do in all, in operations of about a nanosecond each, as the reference
+     * provider's kernels estimate them: the same nodes are folded on every machine. 0: 500 million, and 500
+     * more for each byte of the weights; UINT64_MAX: no limit. Nodes that are more are left to the runs
+     * (ortc_model_info.n_unfolded) */
     uint64_t fold_operations;
     ortc_cancel *cancel; /* NULL: loading cannot be cancelled */
     int64_t deadline_ns; /* of loading, CLOCK_MONOTONIC; 0: none */

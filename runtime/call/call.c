@@ -8,10 +8,15 @@ static ortc_step_call *outer(ortc_call *c) { return (ortc_step_call *)(void *)c;
 /* Takes n chunks off what is left. Before they are done, so that what is too much costs nothing. */
 static ortc_status charge(ortc_run_env *env, double chunks)
 {
-    if (!env->operations) return ORTC_OK;
-    if (chunks * ORTC_CHUNK_OPERATIONS > (double)*env->operations)
+    ortc_budget *b = env->budget;
+    const double operations = chunks * ORTC_CHUNK_OPERATIONS;
+    if (!b) return ORTC_OK;
+    if (operations > (double)b->left) {
+        b->wanted = (double)b->done + operations;
         return ortc_fail(env->error, ORTC_LIMIT, "it takes more operations than the budget has left");
-    *env->operations -= (uint64_t)(chunks * ORTC_CHUNK_OPERATIONS);
+    }
+    b->left -= (uint64_t)operations;
+    b->done += (uint64_t)operations;
     return ORTC_OK;
 }
 

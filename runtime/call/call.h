@@ -17,14 +17,20 @@ struct ortc_step_call;
 typedef enum ortc_spread { ORTC_SPREAD_ALL, ORTC_SPREAD_NONE, ORTC_SPREAD_GAIN } ortc_spread;
 #define ORTC_SPREADS 3
 
+/* Work in operations (ORTC_CHUNK_OPERATIONS): what may yet be done, and what a kernel began to do that would
+ * have been more: the loops before it and that one. */
+typedef struct ortc_budget {
+    uint64_t left, done;
+    double wanted;
+} ortc_budget;
+
 /* One run: who may stop it, how many threads it has, where its error goes. */
 typedef struct ortc_run_env {
     uint32_t threads;
     ortc_cancel *cancel; /* NULL: none */
     int64_t deadline_ns; /* 0: none */
     uint64_t seed;
-    /* what is left to do, in operations (ORTC_CHUNK_OPERATIONS); of runs on one thread; NULL: no limit */
-    uint64_t *operations;
+    ortc_budget *budget; /* of runs on one thread; NULL: no limit */
     ortc_error *error;
     const ortc_allocator *allocator; /* NULL: ours */
     uint64_t max_bytes;              /* of a tensor that a run makes outside of arenas; 0: any */

@@ -293,7 +293,7 @@ static ortc_status run_with(ortc_unit *u, ortc_run_args *a, ortc_error *error)
                             .cancel = a->cancel,
                             .deadline_ns = a->deadline_ns,
                             .seed = a->seed,
-                            .operations = u->operations,
+                            .budget = u->budget,
                             .error = error,
                             .allocator = u->allocator,
                             .max_bytes = u->max_bytes,

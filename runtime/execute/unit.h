@@ -8,6 +8,7 @@
 #ifndef ORTC_UNIT_H
 #define ORTC_UNIT_H
 
+#include "runtime/call/call.h"
 #include "runtime/place/placed.h"
 #include "runtime/plan/plan.h"
 
@@ -53,7 +54,7 @@ struct ortc_unit {
     ortc_context *idle;
     uint32_t n_contexts, max_contexts; /* max 0: no limit */
     uint64_t max_bytes;                /* of all arenas and plans; 0: no limit */
-    uint64_t *operations;              /* ortc_run_env.operations, of every run */
+    ortc_budget *budget;               /* ortc_run_env.budget, of every run */
     atomic_uint_fast64_t arena_bytes;
     ortc_unit_tie *ties; /* in the graph's arena */
     uint32_t n_ties;

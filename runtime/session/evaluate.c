@@ -1,5 +1,9 @@
-/* runtime/session/evaluate.c: constant folding's arithmetic: a session of one node on the reference provider.
- * What plans and runs a model also plans and runs this, so nothing is computed differently at load. */
+/* runtime/session/evaluate.c: constant folding's arithmetic: a session of one node. What plans and runs a
+ * model also plans and runs this, so nothing is computed differently at load. Most nodes over constants are
+ * small: they are computed on the reference provider. What takes it longer than making a session of the cpu's
+ * does is begun anew there, and taken off the budget as the reference provider estimated it: the same nodes
+ * are folded on every machine.
+ */
 #include "evaluate.h"
 
 #include "create.h"
@@ -7,6 +11,9 @@
 
 /* What making and ending a session costs, whatever the node does. */
 #define NODE_OPERATIONS 20000
+
+/* What the reference provider does itself. */
+#define SMALL_OPERATIONS 1000000
 
 static void release_value(void *v) { ortc_value_release(v); }
 
@@ -35,12 +42,9 @@ failed:
     return NULL;
 }
 
-ortc_status ortc_evaluate_node(void *evaluation, const ortc_node *n, ortc_constant **out, ortc_error *error)
+static ortc_status run_on(const char *providers, ortc_evaluation *by, const ortc_node *n, ortc_budget *budget,
+                          ortc_constant **out, ortc_error *error)
 {
-    ortc_evaluation *by = evaluation;
-    ORTC_TRY(ortc_stop_poll(by->stop, error));
-    if (by->operations < NODE_OPERATIONS) return ortc_fail(error, ORTC_LIMIT, "no operations are left");
-    by->operations -= NODE_OPERATIONS;
     ortc_graph *g = graph_of(n);
     ortc_session *s = NULL;
     ortc_out outputs[16] = {{0}};
@@ -50,7 +54,7 @@ ortc_status ortc_evaluate_node(void *evaluation, const ortc_node *n, ortc_consta
         return ortc_fail(error, ORTC_UNSUPPORTED, "too many outputs to fold");
     }
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
-    o.providers = "ref";
+    o.providers = providers;
     o.threads = 1;
     o.flags = ORTC_SESSION_NO_FUSION;
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
@@ -65,7 +69,7 @@ ortc_status ortc_evaluate_node(void *evaluation, const ortc_node *n, ortc_consta
     a.n_out = g->n_outputs;
     a.cancel = by->stop ? by->stop->cancel : NULL;
     a.deadline_ns = by->stop ? by->stop->deadline_ns : 0;
-    s->unit.operations = &by->operations;
+    s->unit.budget = budget;
     status = ortc_run(s, &a, error);
     for (uint32_t i = 0, k = 0; i < n->n_out && status == ORTC_OK; i++) {
         if (!n->out[i]) continue;
@@ -80,5 +84,24 @@ ortc_status ortc_evaluate_node(void *evaluation, const ortc_node *n, ortc_consta
     }
     for (size_t i = 0; i < a.n_out; i++) ortc_value_release(outputs[i].value);
     ortc_session_release(s);
+    return status;
+}
+
+ortc_status ortc_evaluate_node(void *evaluation, const ortc_node *n, ortc_constant **out, ortc_error *error)
+{
+    ortc_evaluation *by = evaluation;
+    ORTC_TRY(ortc_stop_poll(by->stop, error));
+    if (by->operations < NODE_OPERATIONS) return ortc_fail(error, ORTC_LIMIT, "no operations are left");
+    by->operations -= NODE_OPERATIONS;
+    ortc_budget small = {.left = by->operations < SMALL_OPERATIONS ? by->operations : SMALL_OPERATIONS};
+    ortc_status status = run_on("ref", by, n, &small, out, error);
+    double took = (double)small.done;
+    if (status == ORTC_LIMIT && small.wanted > SMALL_OPERATIONS && small.wanted <= (double)by->operations) {
+        ortc_budget rest = {.left = by->operations};
+        *error = (ortc_error)ORTC_ERROR_INIT;
+        status = run_on("cpu", by, n, &rest, out, error);
+        took = small.wanted > (double)rest.done ? small.wanted : (double)rest.done;
+    }
+    by->operations -= (uint64_t)took;
     return status;
 }

@@ -1,5 +1,5 @@
-/* runtime/session/evaluate.h: one node over constants, computed on the reference provider; for constant
- * folding. */
+/* runtime/session/evaluate.h: one node over constants, computed on the reference provider, or, where it
+ * takes long, on the cpu; for constant folding. */
 #ifndef ORTC_EVALUATE_H
 #define ORTC_EVALUATE_H
 

@@ -220,7 +220,7 @@ static void load_bombs(void)
     check(m && ortc_model_describe(m)->n_unfolded > 0, "what is left of 200 products", "nothing is said");
     ortc_model_release(m);
     o.fold_operations = UINT64_MAX;
-    o.deadline_ns = ortc_now_ns() + 300000000;
+    o.deadline_ns = ortc_now_ns() + 10000000;
     ortc_model_release(open_bomb("a deadline while products are folded", &b, &o, ORTC_DEADLINE));
     o.deadline_ns = 0;
     ortc_cancel_create(&cancel, NULL);
