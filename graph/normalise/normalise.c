@@ -9,6 +9,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"fold-pads", ortc_pass_fold_pads},
     {"conv-batchnorm", ortc_pass_conv_batchnorm},
     {"decided-where", ortc_pass_decided_where},
+    {"implied-expand", ortc_pass_implied_expand},
     {"constant-targets", ortc_pass_constant_targets},
     {"dead-nodes", ortc_pass_dead_nodes}, /* before what is raised, which counts readers */
     {"qlinear", ortc_pass_qlinear},

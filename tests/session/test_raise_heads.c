@@ -197,6 +197,34 @@ Test(raise_heads, a_where_is_decided_where_no_extent_can_equal_what_is_asked)
     expect_left("batch may be 2", "decided-where", asked(3, 2));
 }
 
+/* A value with one of each row, which is expanded to its shape; the other way round. */
+static ortc_edge *with_rows(const char *op, ortc_edge *other, bool turned)
+{
+    ortc_edge *rows = two("Expand", input("rows", 3, batch, 3, 1, 0), one("Shape", other));
+    return turned ? two(op, rows, other) : two(op, other, rows);
+}
+
+Test(raise_heads, rows_are_not_expanded_for_what_broadcasts_them)
+{
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    for (int turned = 0; turned < 2; turned++) {
+        ortc_graph_add_output(g, "y", with_rows("Sub", input("x", 3, batch, 3, 7, 0), turned));
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        const int64_t count = run(g, "ref", before);
+        cr_expect_eq(normalise("implied-expand"), 1);
+        cr_expect_null(find(g, "Expand"));
+        cr_assert_eq(run(g, "ref", after), count);
+        cr_expect_arr_eq(after, before, (size_t)count * sizeof *after);
+        again();
+    }
+    expect_left("nobody has the shape", "implied-expand",
+                two("Add", two("Expand", input("x", 3, batch, 1, 7, 0), INTS(1, 3, 7)),
+                    input("z", 3, 1, 1, 7, 0)));
+    expect_left("it does not broadcast", "implied-expand",
+                two("MatMul", input("x", 3, batch, 7, 7, 0),
+                    two("Expand", input("z", 3, batch, 7, 1, 0), INTS(1, 7, 7))));
+}
+
 /* ---- Bodies -------------------------------------------------------------------------------------------- */
 
 static ortc_edge *byte(uint8_t v) { return constant(ORTC_U8, 0, 1, &v, 1); }

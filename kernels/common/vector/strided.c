@@ -154,14 +154,19 @@ static void transpose(char *to, int64_t to_step, const char *from, int64_t from_
                      m, bytes);
 }
 
+/* n times one element: a block of them over and over, the last one up to the end. */
 static void same(char *to, const char *from, int64_t n, size_t bytes)
 {
-    size_t done = bytes;
+    enum { BLOCK = 16 };
     const size_t all = (size_t)n * bytes;
-    memcpy(to, from, bytes);
-    for (; done < all && done < 256; done *= 2) /* doubled while small, then in pieces that stay in L1 */
-        memcpy(to + done, to, done < all - done ? done : all - done);
-    for (; done < all; done += 256) memcpy(to + done, to, all - done < 256 ? all - done : 256);
+    char block[BLOCK];
+    if (all < BLOCK) {
+        elements(to, (int64_t)bytes, from, 0, n, bytes);
+        return;
+    }
+    elements(block, (int64_t)bytes, from, 0, BLOCK / (int64_t)bytes, bytes);
+    for (size_t at = 0; at + BLOCK <= all; at += BLOCK) memcpy(to + at, block, BLOCK);
+    memcpy(to + all - BLOCK, block, BLOCK);
 }
 
 /* One line of the last dim. */
