@@ -7,6 +7,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"fold-constants", ortc_pass_fold_constants},
     {"share-nodes", ortc_pass_share_nodes},
     {"fold-pads", ortc_pass_fold_pads},
+    {"crop-windows", ortc_pass_crop_windows},
     {"conv-batchnorm", ortc_pass_conv_batchnorm},
     {"decided-where", ortc_pass_decided_where},
     {"implied-expand", ortc_pass_implied_expand},

@@ -55,7 +55,7 @@ const ortc_case ortc_cases_conv[] = {
     /* blocks of 16 channels: whole and not, in groups, more than one chunk of input, long rows, few rows */
     {"Conv", "T[2,32,9,11] T[48,16,3,3]! T[48]!", "group=2 pads=[1,1,1,1] strides=[2,1]", BY_F32,
      .needs = NEED},
-    {"Conv", "T[1,40,6,31] T[24,40,3,3]! T[24]!", "pads=[0,1,2,3] dilations=[2,3]", BY_F32, .needs = NEED},
+    {"Conv", "T[1,40,6,31] T[24,40,3,2]! T[24]!", "pads=[0,1,2,3] dilations=[2,3]", BY_F32, .needs = NEED},
     {"Conv", "T[1,336,5,5] T[20,336,3,3]!", "pads=[1,1,1,1]", BY_F32, .needs = NEED, .tolerance = 8},
     {"Conv", "T[1,18,300] T[17,18,3]! T[17]!", "pads=[1,1] strides=[2]", BY_F32, .needs = NEED},
     {"Conv", "T[1,20,3,4,5] T[33,20,2,1,3]!", "pads=[1,1,1,0,0,1]", BY_F32, .needs = NEED},
@@ -71,6 +71,13 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "T[2,33,21,22] T[50,33,3,3]! T[50]!", "pads=[2,1,0,4]", BY_F32, .needs = NEED, .tolerance = 8},
     {"Conv", "T[3,16,9,57] T[48,16,3,3]! T[48]!", "pads=[1,1,1,1]", BY_F32, .needs = NEED, .tolerance = 4},
     {"Conv", "T[2,48,40,41] T[17,48,3,3]!", "pads=[1,1,1,1]", "T=f32", .needs = "cpu", .tolerance = 8},
+    /* of parts of an image: that do not end together, of a pixel, fewer than a window is dilated by */
+    {"Conv", "T[1,40,6,31] T[24,40,3,3]! T[24]!", "pads=[0,1,2,3] dilations=[2,3]", BY_F32, .needs = NEED,
+     .tolerance = 8},
+    {"Conv", "T[2,36,9,13] T[18,36,3,3]! T[18]!", "pads=[6,5,6,5] dilations=[8,5]", BY_F32, .needs = NEED,
+     .tolerance = 8},
+    {"Conv", "T[1,20,11,12] T[33,20,3,3]!", "pads=[1,5,0,4] dilations=[5,10]", BY_F32, .needs = NEED,
+     .tolerance = 4},
     {"Conv", "T[1,3,17,30] T[18,3,5,4]! T[18]!", "pads=[2,1,2,2] strides=[3,2] dilations=[1,2]", BY_F32,
      .needs = NEED},
     {"Conv", "T[1,40,5,6] T[40,1,3,3]! T[40]!", "group=40 pads=[2,2,0,1] strides=[2,1] dilations=[1,2]",

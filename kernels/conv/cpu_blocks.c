@@ -195,7 +195,9 @@ static double share_of_rate(const ortc_blocked_uk *uk, int64_t pixels, int64_t b
 
 /* Winograd's: a patch or tile of a block is transformed in so many clocks each; a product's register tile has
  * a beginning and an end; and what its weights are more than W comes from memory, for networks are larger
- * than caches. In pieces products reach 0.65 of the unit's rate, and every batch reads all weights. */
+ * than caches. Every batch reads all weights, far ones where they are so many bytes. In pieces products reach
+ * 0.65 of the unit's rate. */
+#define FAR_WEIGHTS 8e6
 static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
 {
     const ortc_winograd_plan *w = &b->winograd;
@@ -208,6 +210,8 @@ static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
         return calls * 96 / 0.65 + tiles * (double)w->groups * (w->m == 4 ? 600 : 200) + tiles * out * each +
                (weights - plain) / 6 + weights * (double)(w->batches - 1) / 12 + 15e3;
     }
+    const double bytes = (double)ortc_winograd_weight_bytes(g, (int)w->m, ORTC_WINOGRAD_FLOATS),
+                 read_again = bytes > FAR_WEIGHTS ? bytes * (double)(w->batches - 1) / 12 : 0;
     const double macs = ortc_conv_least_clocks(g, b->type) / ((double)g->images * (double)g->out_count * 9) *
                         (out * ORTC_BLOCK / (double)g->filters);
     const double calls = points * tiles * out / (double)(w->uk->most_pixels * w->uk->most_blocks);
@@ -215,7 +219,7 @@ static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
         return macs * points * tiles / 2 / share_of_rate(w->uk, w->batch, w->outs) + 30 * calls +
                tiles * (1.5 * in + out) * each + plain * (points - 9) / 9 / 12;
     return macs * points * tiles / share_of_rate(w->uk, w->batch, w->outs) + 30 * calls +
-           tiles * (in + out) * each + plain * (points - 9) / 9 / 6;
+           tiles * (in + out) * each + plain * (points - 9) / 9 / 6 + read_again;
 }
 
 /* Of pairs: twice the rate, over whole words of channels; a tile begins and ends in so many clocks. */

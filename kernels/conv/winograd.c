@@ -35,7 +35,7 @@ static int is_for(const ortc_conv_geometry *g)
     int yes = g->spatial == 2 && g->group == 1 && g->images > 0 && g->channels > 0 && g->filters > 0 &&
               g->channels <= MOST_CHANNELS && g->filters <= MOST_CHANNELS;
     for (int32_t i = 0; i < g->spatial && yes; i++)
-        yes = g->kernel[i] == 3 && g->stride[i] == 1 && g->dilation[i] == 1 && g->out[i] > 0;
+        yes = g->kernel[i] == 3 && g->stride[i] == 1 && g->out[i] > 0;
     return yes;
 }
 
@@ -163,13 +163,18 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
                               .depth = (g->channels - 1) % BLOCK + 1,
                               .groups = ceil_div(g->channels, 2 * BLOCK),
                               .outs = ceil_div(g->filters, BLOCK),
-                              .lanes = (g->filters - 1) % BLOCK + 1,
-                              .down = ceil_div(g->out[0], m),
-                              .across = ceil_div(g->out[1], m)};
+                              .lanes = (g->filters - 1) % BLOCK + 1};
+    for (int i = 0; i < 2; i++) {
+        p->dilation[i] = g->dilation[i];
+        p->phases[i] = min64(g->dilation[i], g->out[i]);
+        p->extent[i] = ceil_div(g->out[i], g->dilation[i]);
+    }
+    p->down = ceil_div(p->extent[0], m), p->across = ceil_div(p->extent[1], m);
     p->plain = tiles && is_plain(g, m);
     p->wide = (int64_t)p->uk->most_blocks;
-    if ((double)g->images * (double)p->down * (double)p->across > 1e12) return 0;
-    p->count = g->images * p->down * p->across, p->parts = 1;
+    const double parts = (double)g->images * (double)p->phases[0] * (double)p->phases[1];
+    if (parts * (double)p->down * (double)p->across > 1e12) return 0;
+    p->count = g->images * p->phases[0] * p->phases[1] * p->down * p->across, p->parts = 1;
     if (tiles)
         make_batches_in_pieces(p, threads);
     else
@@ -340,23 +345,46 @@ typedef struct job {
     int64_t first, n; /* of n blocks of output from the first on */
 } job;
 
-/* Where a tile lies: its first pixel of the output. */
+/* Where a tile lies: its first pixel in a part of an image, whose first pixel of the output is `first`. */
 typedef struct place {
-    int64_t image, row, column;
+    int64_t part, row, column;
+    int64_t image, first[2];
 } place;
+
+static void enter(const ortc_winograd_plan *p, place *at, int64_t part)
+{
+    at->part = part;
+    at->image = part / p->phases[1] / p->phases[0];
+    at->first[0] = part / p->phases[1] % p->phases[0], at->first[1] = part % p->phases[1];
+}
 
 static place place_of(const ortc_winograd_plan *p, int64_t t)
 {
-    return (place){t / p->across / p->down, t / p->across % p->down * p->m, t % p->across * p->m};
+    place at = {.row = t / p->across % p->down * p->m, .column = t % p->across * p->m};
+    enter(p, &at, t / p->across / p->down);
+    return at;
 }
 
 /* The next tile's. */
 static void move_on(const ortc_winograd_plan *p, place *at)
 {
-    if ((at->column += p->m) < p->g.out[1]) return;
+    if ((at->column += p->m) < p->extent[1]) return;
     at->column = 0;
-    if ((at->row += p->m) < p->g.out[0]) return;
-    at->row = 0, at->image++;
+    if ((at->row += p->m) < p->extent[0]) return;
+    at->row = 0;
+    enter(p, at, at->part + 1);
+}
+
+/* Of the output, along rows or columns, that pixel i of a part is. */
+static int64_t whole_of(const ortc_winograd_plan *p, const place *at, int axis, int64_t i)
+{
+    return at->first[axis] + i * p->dilation[axis];
+}
+
+/* Pixels of a part, of m from i on. */
+static int64_t pixels_from(const ortc_winograd_plan *p, const place *at, int axis, int64_t i, int64_t m)
+{
+    return min64(m, ceil_div(p->g.out[axis] - at->first[axis], p->dilation[axis]) - i);
 }
 
 static const char *pixel(const job *j, const place *at, int64_t block, int64_t row, int64_t column)
@@ -371,26 +399,32 @@ static const char *pixel(const job *j, const place *at, int64_t block, int64_t r
 static void lay_out(const job *j, const place *at, int64_t block, float *dst)
 {
     const ortc_winograd_plan *p = j->p;
-    const int64_t row = at->row - p->g.pad[0], column = at->column - p->g.pad[1],
-                  lo = min64(max64(-column, 0), p->n), hi = max64(min64(p->g.in[1] - column, p->n), lo);
-    for (int64_t r = row; r < row + p->n; r++, dst += p->n * BLOCK) {
+    const int64_t down = p->dilation[0], across = p->dilation[1],
+                  row = whole_of(p, at, 0, at->row) - p->g.pad[0],
+                  column = whole_of(p, at, 1, at->column) - p->g.pad[1],
+                  lo = min64(ceil_div(max64(-column, 0), across), p->n),
+                  hi = max64(min64(ceil_div(max64(p->g.in[1] - column, 0), across), p->n), lo);
+    for (int64_t i = 0; i < p->n; i++, dst += p->n * BLOCK) {
+        const int64_t r = row + i * down;
         const int inside = r >= 0 && r < p->g.in[0] && hi > lo;
         const int64_t from = inside ? lo : p->n, to = inside ? hi : p->n;
         memset(dst, 0, (size_t)(from * BLOCK) * sizeof *dst);
         if (inside)
-            p->uk->widen[p->type]((size_t)(to - from), pixel(j, at, block, r, column + from), BLOCK,
-                                  dst + from * BLOCK);
+            p->uk->widen[p->type]((size_t)(to - from), pixel(j, at, block, r, column + from * across),
+                                  (size_t)(across * BLOCK), dst + from * BLOCK);
         memset(dst + to * BLOCK, 0, (size_t)((p->n - to) * BLOCK) * sizeof *dst);
     }
 }
+
+static int is_dilated(const ortc_winograd_plan *p) { return p->dilation[0] > 1 || p->dilation[1] > 1; }
 
 /* The patch under a tile, of one block: where it lies, or laid out; *row: floats from a row to the next. */
 static const float *patch_at(const job *j, const place *at, int64_t block, float *patch, size_t *row)
 {
     const ortc_winograd_plan *p = j->p;
     const int64_t top = at->row - p->g.pad[0], left = at->column - p->g.pad[1];
-    const int inside = p->type == ORTC_FLOAT_F32 && top >= 0 && left >= 0 && top + p->n <= p->g.in[0] &&
-                       left + p->n <= p->g.in[1];
+    const int inside = p->type == ORTC_FLOAT_F32 && !is_dilated(p) && top >= 0 && left >= 0 &&
+                       top + p->n <= p->g.in[0] && left + p->n <= p->g.in[1];
     *row = (size_t)(inside ? p->g.in[1] : p->n) * BLOCK;
     if (inside) return (const float *)(const void *)pixel(j, at, block, top, left);
     lay_out(j, at, block, patch);
@@ -514,37 +548,43 @@ static int is_odd(const job *j, int64_t block, const char *odd, int64_t t)
 
 /* ---- Results ------------------------------------------------------------------------------------------- */
 
-/* Tiles t0 .. t1-1, neighbours in a row of an image, of one block of output; sums at s + point * step. odd:
- * as odd_at, of the first tile. */
+/* Tiles t0 .. t1-1, neighbours in a row of a part of an image, of one block of output; sums at s + point *
+ * step. odd: as odd_at, of the first tile. */
 static void finish_row(const job *j, int64_t t0, int64_t t1, int64_t block, const float *s, int64_t step,
                        const char *odd, float *scratch, int64_t *turned)
 {
     const ortc_winograd_plan *p = j->p;
     const ortc_blocked_end *e = &j->end;
     place at = place_of(p, t0);
-    const int64_t width = p->g.out[1], columns = min64((t1 - t0) * p->m, width - at.column),
-                  rows = min64(p->m, p->g.out[0] - at.row);
-    const int64_t first = (((at.image * p->outs + block) * p->g.out[0] + at.row) * width + at.column) * BLOCK;
+    const int64_t width = p->g.out[1], across = p->dilation[1],
+                  columns = pixels_from(p, &at, 1, at.column, (t1 - t0) * p->m),
+                  rows = pixels_from(p, &at, 0, at.row, p->m);
+    if (columns <= 0 || rows <= 0) return; /* of a part that ends before others do */
+    const int64_t row = (at.image * p->outs + block) * p->g.out[0] + whole_of(p, &at, 0, at.row),
+                  first = (row * width + whole_of(p, &at, 1, at.column)) * BLOCK;
     float *y = e->straight ? (float *)j->a->y + first : scratch + p->at_rows;
     const float *residual = e->straight && j->a->residual ? (const float *)j->a->residual + first : NULL;
     const size_t pitch = (size_t)((e->straight ? width : columns) * BLOCK);
-    for (int64_t t = t0; t < t1; t++, at.column += p->m) {
+    for (int64_t t = t0; t < t1 && (t - t0) * p->m < columns; t++, at.column += p->m) {
         const int64_t to = (t - t0) * p->m * BLOCK;
         const ortc_winograd_end end = {.bias = j->a->bias + block * BLOCK,
                                        .residual = residual ? residual + to : NULL,
                                        .y = y + to,
                                        .pitch = pitch,
                                        .rows = (size_t)rows,
-                                       .cols = (size_t)min64(p->m, width - at.column),
+                                       .cols = (size_t)min64(p->m, columns - (t - t0) * p->m),
                                        .clip = e->straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
                                        .lo = j->a->tail->lo,
                                        .hi = j->a->tail->hi};
         const int wrong = p->side->output(s + (t - t0) * BLOCK, (size_t)step, &end);
         if (wrong || is_odd(j, block, odd, t - t0)) again(j, &at, block, &end, scratch, turned);
     }
+    const size_t lanes = block + 1 < p->outs ? BLOCK : (size_t)p->lanes;
+    const int64_t run = across > 1 ? 1 : columns; /* neighbours in the output */
     for (int64_t r = 0; r < rows; r++)
-        ortc_blocked_finish(e, y + (size_t)r * pitch, columns, block * BLOCK,
-                            block + 1 < p->outs ? BLOCK : (size_t)p->lanes, first + r * width * BLOCK);
+        for (int64_t c = 0; c < columns; c += run)
+            ortc_blocked_finish(e, y + (size_t)r * pitch + c * BLOCK, run, block * BLOCK, lanes,
+                                first + (r * p->dilation[0] * width + c * across) * BLOCK);
 }
 
 /* Sums of `blocks` of output from `block` on, of patches at v: to [point][block][tile][16]. */
@@ -717,6 +757,7 @@ int32_t ortc_winograd_run(const ortc_winograd_plan *p, const ortc_blocked_args *
                           float *space, const ortc_product_threads *threads)
 {
     job j = {p, a, plain, space, ortc_blocked_end_of(p->uk, p->type, a), a->w, 0, p->outs};
+    if (is_dilated(p)) j.end.straight = 0; /* neighbours in a tile are none in the output */
     if (!p->together) return threads->parallel(threads->context, p->batches * p->parts, 1, whole_batches, &j);
     const int32_t status = threads->parallel(threads->context, p->batches * parts_of_input(p),
                                              max64(INPUT_GRAIN / p->batch, 1), transform_all, &j);

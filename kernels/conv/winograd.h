@@ -1,11 +1,14 @@
-/* Convolution of 3x3 windows without strides by Winograd's transforms (winograd_uk.h), of values in blocks of
- * 16 channels: F(2x2,3x3), 2.25 times fewer multiplications, and F(4x4,3x3), 4 times fewer. f32, f16 and
- * bf16, computed in f32.
+/* Convolution of 3x3 windows without strides, dilated or not, by Winograd's transforms (winograd_uk.h), of
+ * values in blocks of 16 channels: F(2x2,3x3), 2.25 times fewer multiplications, and F(4x4,3x3), 4 times
+ * fewer. f32, f16 and bf16, computed in f32.
  *
- * Tiles of the output are numbered over all images, rows and columns, and go in batches. Patches of all input
- * channels under a batch are transformed; each point is then a product, for which the tile of blocked_uk.h
- * serves (pixels are patches); sums of one or two blocks of output at all points are transformed back,
- * finished and stored. Many batches: each is one task, and what it transforms stays in its L2. Few:
+ * A dilated window sees every so many pixels: what begins at each of the first so many pixels of a row and of
+ * a column is an image of its own, with windows that are not dilated (a part of the image).
+ *
+ * Tiles of the output are numbered over all images, their parts, rows and columns, and go in batches. Patches
+ * of all input channels under a batch are transformed; each point is then a product, for which the tile of
+ * blocked_uk.h serves (pixels are patches); sums of one or two blocks of output at all points are transformed
+ * back, finished and stored. Many batches: each is one task, and what it transforms stays in its L2. Few:
  * everything is transformed first, then tasks are batches and blocks of output.
  *
  * What the transforms do to an infinity or a NaN would reach a whole tile; so would overflow on the way.
@@ -34,21 +37,22 @@ typedef struct ortc_winograd_plan {
     const ortc_tiled_uk *tiles;      /* products go in pieces; NULL: as fused multiply-adds, */
     const ortc_blocked_pairs *pairs; /* or by pairs, NULL: not */
     ortc_conv_geometry g;
-    int32_t type;                /* ORTC_FLOAT_* */
-    int64_t m, n, points;        /* pixels a side of a tile, of a patch; n * n */
-    int64_t ins, depth;          /* blocks of input, channels of the last one */
-    int64_t vector;              /* of a block of a transformed patch, words of 4 bytes: 16, of pairs 8 */
-    int64_t groups;              /* in pieces: pairs of blocks of input */
-    int plain;                   /* in pieces: weights lie in f32 and are cut as they are read */
-    int64_t outs, lanes;         /* blocks of output, channels of the last one */
-    int64_t down, across, count; /* tiles of a column, of a row, of all images */
-    int64_t batch, batches;      /* tiles of a batch: so many, or fewer by one dealing */
-    int64_t wide;                /* blocks of output at a time */
-    int64_t parts;               /* of the filters, each of which transforms all patches */
-    int together;                /* everything is transformed first, into `shared` bytes of workspace */
-    int64_t chunk;               /* blocks of output whose weights are packed at a time, behind patches in
+    int32_t type;         /* ORTC_FLOAT_* */
+    int64_t m, n, points; /* pixels a side of a tile, of a patch; n * n */
+    int64_t ins, depth;   /* blocks of input, channels of the last one */
+    int64_t vector;       /* of a block of a transformed patch, words of 4 bytes: 16, of pairs 8 */
+    int64_t groups;       /* in pieces: pairs of blocks of input */
+    int plain;            /* in pieces: weights lie in f32 and are cut as they are read */
+    int64_t outs, lanes;  /* blocks of output, channels of the last one */
+    int64_t dilation[2], phases[2], extent[2]; /* parts of an image along rows and columns, pixels of one */
+    int64_t down, across, count;               /* tiles of a column, of a row of a part, of all images */
+    int64_t batch, batches;                    /* tiles of a batch: so many, or fewer by one dealing */
+    int64_t wide;                              /* blocks of output at a time */
+    int64_t parts;                             /* of the filters, each of which transforms all patches */
+    int together;           /* everything is transformed first, into `shared` bytes of workspace */
+    int64_t chunk;          /* blocks of output whose weights are packed at a time, behind patches in
                                     `shared`; 0: all were */
-    size_t shared, scratch;      /* bytes; scratch: for each worker */
+    size_t shared, scratch; /* bytes; scratch: for each worker */
     int64_t at_sums, at_rows, at_patch, at_weights, at_cut; /* in scratch, floats */
 } ortc_winograd_plan;
 

@@ -222,6 +222,39 @@ Test(windows, a_pad_that_means_something_else_stays)
            "fold-pads", 0, 0);
 }
 
+/* ---- Windows wider than what they look at -------------------------------------------------------------- */
+
+static ortc_node *dilated(int64_t dilation, int64_t above, int64_t left, int64_t below, int64_t right)
+{
+    ortc_node *n = conv(image());
+    set_ints(n, "dilations", 2, (const int64_t[]){dilation, dilation});
+    set_ints(n, "pads", 4, (const int64_t[]){above, left, below, right});
+    return n;
+}
+
+Test(windows, taps_that_see_padding_alone_are_left_out)
+{
+    start();
+    const int64_t far = EXTENT + 2;
+    expect("the middle is left", dilated(far, far, far, far, far)->out[0], "crop-windows", 1, 0);
+    expect("the last", dilated(far, 2 * far, 2 * far, 2, 0)->out[0], "crop-windows", 1, 0);
+    ortc_node *n = dilated(1, 1, far, 1, far);
+    set_ints(n, "dilations", 2, (const int64_t[]){1, far});
+    set_ints(n, "strides", 2, (const int64_t[]){2, 1});
+    expect("a column of them", n->out[0], "crop-windows", 1, 0);
+}
+
+Test(windows, taps_that_see_something_stay)
+{
+    start();
+    expect("as most windows", dilated(1, 1, 1, 1, 1)->out[0], "crop-windows", 0, 0);
+    const int64_t less = EXTENT - 1;
+    expect("a pixel", dilated(less, less, less, less, less)->out[0], "crop-windows", 0, 0);
+    ortc_node *n = dilated(EXTENT, EXTENT, EXTENT, EXTENT, EXTENT);
+    ((float *)(uintptr_t)n->in[1]->constant->data)[0] = INFINITY;
+    expect("an infinity times padding", n->out[0], "crop-windows", 0, 0);
+}
+
 /* ---- BatchNormalization -------------------------------------------------------------------------------- */
 
 static ortc_edge *normalised(ortc_edge *x, int64_t channels)

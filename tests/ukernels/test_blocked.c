@@ -105,7 +105,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
         g->stride[i] = free ? 1 : rng_range(r, 1, 3);
         g->dilation[i] = free ? 1 : rng_range(r, 1, 3);
         g->pad[i] = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
-        if (c->winograd) g->kernel[i] = 3, g->stride[i] = g->dilation[i] = 1;
+        if (c->winograd) g->kernel[i] = 3, g->stride[i] = 1;
         if (by_filters) g->stride[i] = 1, g->pad[i] = 0;
         const int64_t span = (g->kernel[i] - 1) * g->dilation[i] + 1,
                       end = by_filters || rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
