@@ -1,5 +1,5 @@
-/* graph/normalise/crop_windows.c: Conv with a window wider than its input: rows and columns of weights that see
- * nothing but padding, wherever the window stands, are left out, and as much padding.
+/* graph/normalise/crop_windows.c: Conv with a window wider than its input: rows and columns of weights that
+ * see nothing but padding, wherever the window stands, are left out, and as much padding.
  *
  * So DeepLab looks at 33 pixels with windows of 3 that are dilated by 36: one pixel of them sees anything.
  * Extents are numbers, weights constant and finite (an infinity times padding is not 0), and no padding may
@@ -9,8 +9,8 @@
 
 enum { MAX_SPATIAL = 3 };
 
-/* An axis: extents of the input and of the window, what is before and behind the input; then the taps that are
- * kept. */
+/* An axis: extents of the input and of the window, what is before and behind the input; then the taps that
+ * are kept. */
 typedef struct axis {
     int64_t in, taps, dilation, stride, before, after;
     int64_t begin, end;
