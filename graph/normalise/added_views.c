@@ -34,14 +34,6 @@ static bool dims_of(const ortc_edge *x, const ortc_edge *v, const ortc_edge *c, 
     return true;
 }
 
-static bool same_shape(const ortc_edge *a, const ortc_edge *b)
-{
-    if (a->rank != b->rank) return false;
-    for (int32_t i = 0; i < a->rank; i++)
-        if (a->dims[i] != b->dims[i] || a->dims[i] == ORTC_DIM_UNKNOWN) return false;
-    return true;
-}
-
 static bool replace(ortc_normalise *p, ortc_node *last, ortc_edge *x, ortc_edge *c, const int64_t *dims)
 {
     const size_t bytes = (size_t)x->rank * sizeof *dims;
@@ -80,8 +72,8 @@ ortc_status ortc_pass_added_views(ortc_normalise *p)
             const ortc_node *view = ortc_match_made(add->in[i], "Reshape", 2);
             int64_t dims[ORTC_MAX_RANK];
             ortc_edge *c = add->in[!i];
-            if (!view || !same_shape(sum, add->in[i]) || !same_shape(view->in[0], n->out[0]) ||
-                !dims_of(view->in[0], add->in[i], c, dims))
+            if (!view || !ortc_match_same_shape(sum, add->in[i]) ||
+                !ortc_match_same_shape(view->in[0], n->out[0]) || !dims_of(view->in[0], add->in[i], c, dims))
                 continue;
             if (!replace(p, n, view->in[0], c, dims)) return ortc_no_memory(p->error, 0);
             break;

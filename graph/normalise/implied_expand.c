@@ -21,19 +21,11 @@ static bool broadcasts(const ortc_node *n)
     return false;
 }
 
-static bool same_shape(const ortc_edge *a, const ortc_edge *b)
-{
-    if (a->rank < 0 || a->rank != b->rank) return false;
-    for (int32_t i = 0; i < a->rank; i++)
-        if (!ortc_match_same(a->dims[i], b->dims[i])) return false;
-    return true;
-}
-
 /* Whether an input besides this one has its shape. */
 static bool is_implied(const ortc_node *n, uint32_t port)
 {
     for (uint32_t i = 0; i < n->n_in; i++)
-        if (i != port && n->in[i] && n->in[i] != n->in[port] && same_shape(n->in[i], n->in[port]))
+        if (i != port && n->in[i] && n->in[i] != n->in[port] && ortc_match_same_shape(n->in[i], n->in[port]))
             return true;
     return false;
 }

@@ -20,6 +20,15 @@ static inline bool ortc_match_is(const ortc_node *n, const char *type)
 /* Provably the same extent. */
 static inline bool ortc_match_same(ortc_dim a, ortc_dim b) { return a == b && a != ORTC_DIM_UNKNOWN; }
 
+/* Of as many dims, each the same. */
+static inline bool ortc_match_same_shape(const ortc_edge *a, const ortc_edge *b)
+{
+    if (a->rank < 0 || a->rank != b->rank) return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (!ortc_match_same(a->dims[i], b->dims[i])) return false;
+    return true;
+}
+
 /* The node that makes an edge, if it is of this type and has all of its first n_in inputs and the output. */
 static inline ortc_node *ortc_match_made(const ortc_edge *e, const char *type, uint32_t n_in)
 {
