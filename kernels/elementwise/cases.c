@@ -69,6 +69,9 @@ const ortc_case ortc_cases_elementwise[] = {
     {"Mul", "T[3,67,16] T[16]", "",
      "T=f32,f16,i32,i64"}, /* goes round in a long row, which ends within a block */
     {"Mul", "T[2,32,7,9] T[2,32,1,1]", "", "T=f32,f16,bf16"},
+    {"Mul", "T[9,37,1] T[37,16]", "", "T=f32,f64,f16,i64,u8"}, /* short rows of one element each */
+    {"Add", "T[3,19,7,1] T[7,5]", "", "T=f32,f64,f16,i32"},
+    {"Sub", "T[2,31,1,3] T[31,4,1]", "", "T=f32,i64,bf16"},
     {"Add", "T[3,1,16] T[3,700,16]", "", "T=f32,i32"},
     {"Div", "T[6]={7,-7,7,-7,1,0} T[6]={2,2,-2,-2,0,0}", "", SIGNED},
     {"Div", "i64[1]={-9223372036854775808} i64[1]={-1}", ""},

@@ -32,6 +32,12 @@ enum {
 };
 enum { ABSENT, BESIDE, STAYS, ROUND, LAID };
 
+/* How an input lies along the result: the result's dims, merged as far as this input lets them. */
+typedef struct lie {
+    int32_t rank;
+    int64_t dims[ORTC_RANK_LIMIT], step[ORTC_RANK_LIMIT]; /* elements */
+} lie;
+
 typedef struct program_plan {
     const ortc_pw_body *body;
     size_t block;                /* elements */
@@ -41,10 +47,8 @@ typedef struct program_plan {
     bool by_table; /* one byte becomes another: the program makes a table of them, once a run */
     int64_t count; /* elements in memory */
     int64_t round; /* elements in which ROUND inputs go round */
-    int32_t rank;  /* merged dims, the last one included */
-    int64_t dims[ORTC_RANK_LIMIT];
     size_t constants, temps, spill, blocks, tails, laid, bytes; /* places in scratch */
-    int64_t step[][ORTC_RANK_LIMIT];                            /* of each input: elements */
+    lie lies[];                                                 /* of each input */
 } program_plan;
 
 typedef struct program_job {
@@ -199,8 +203,14 @@ static bool broadcasts(const ortc_view *x, const ortc_view *y)
     return true;
 }
 
+/* The dims that all inputs have in common, merged, and their steps there. */
+typedef struct common {
+    int32_t rank;
+    int64_t dims[ORTC_RANK_LIMIT], step[MOST_IN][ORTC_RANK_LIMIT];
+} common;
+
 /* Merges dims that lie together in every input, as ortc_walk_merge does. */
-static void merge(const ortc_pw_code *code, const ortc_view *in, const ortc_view *y, program_plan *g)
+static void merge(const ortc_pw_code *code, const ortc_view *in, const ortc_view *y, common *g)
 {
     int32_t kept = 0;
     for (uint32_t k = 0; k < code->n_in; k++) {
@@ -225,24 +235,35 @@ static void merge(const ortc_pw_code *code, const ortc_view *in, const ortc_view
 }
 
 /* The last two dims become one row where every input that does not lie so goes round in the last one. */
-static void go_round(const ortc_pw_code *code, program_plan *g)
+static void go_round(const ortc_pw_code *code, common *c, program_plan *g)
 {
-    const int32_t last = g->rank - 1;
-    if (last < 1 || g->dims[last] >= SHORT || g->dims[last] * g->dims[last - 1] < SHORT ||
-        g->block % (size_t)g->dims[last] != 0)
+    const int32_t last = c->rank - 1;
+    if (last < 1 || c->dims[last] >= SHORT || c->dims[last] * c->dims[last - 1] < SHORT ||
+        g->block % (size_t)c->dims[last] != 0)
         return;
     for (uint32_t k = 0; k < code->n_in; k++)
-        if (code->in[k] && g->step[k][last - 1] != g->step[k][last] * g->dims[last] &&
-            (g->step[k][last] != 1 || g->step[k][last - 1] != 0))
+        if (code->in[k] && c->step[k][last - 1] != c->step[k][last] * c->dims[last] &&
+            (c->step[k][last] != 1 || c->step[k][last - 1] != 0))
             return;
     for (uint32_t k = 0; k < code->n_in; k++) {
         if (!code->in[k]) continue;
-        if (g->step[k][last] == 1 && g->step[k][last - 1] == 0) g->how[k] = ROUND;
-        g->step[k][last - 1] = g->how[k] == ROUND ? 0 : g->step[k][last];
+        if (c->step[k][last] == 1 && c->step[k][last - 1] == 0) g->how[k] = ROUND;
+        c->step[k][last - 1] = g->how[k] == ROUND ? 0 : c->step[k][last];
     }
-    g->round = g->dims[last];
-    g->dims[last - 1] *= g->dims[last];
-    g->rank = last;
+    g->round = c->dims[last];
+    c->dims[last - 1] *= c->dims[last];
+    c->rank = last;
+}
+
+/* What input k lets be merged beyond what all have in common. */
+static void lie_along(const common *c, uint32_t k, lie *l)
+{
+    for (int32_t d = 0; d < c->rank; d++) {
+        const bool joins = l->rank > 0 && l->step[l->rank - 1] == c->step[k][d] * c->dims[d];
+        l->rank += !joins;
+        l->dims[l->rank - 1] = joins ? l->dims[l->rank - 1] * c->dims[d] : c->dims[d];
+        l->step[l->rank - 1] = c->step[k][d];
+    }
 }
 
 static size_t take(program_plan *g, size_t bytes)
@@ -272,6 +293,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const ortc_pw_code *code = state;
     loaded own;
     shapes memory;
+    common c;
     as_loaded(code, p->in, p->n_in, &own);
     const ortc_view *y = &p->out[0], *in = own.in;
     for (uint32_t k = 0; k < p->n_in && k < code->n_in; k++)
@@ -283,7 +305,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         y = &memory.y;
     }
     const int64_t count = ortc_view_count(y);
-    program_plan *g = calloc(1, sizeof *g + code->n_in * sizeof g->step[0]);
+    program_plan *g = calloc(1, sizeof *g + code->n_in * sizeof g->lies[0]);
     double bytes = (double)count * (double)bytes_of(y->dtype);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     *out = g;
@@ -297,23 +319,20 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     g->count = count;
     g->body = ortc_pw_body_select();
     g->block = g->body->bytes / code->element;
-    merge(code, in, y, g);
-    go_round(code, g);
-    g->width = g->dims[g->rank - 1];
-    const bool flat = g->rank == 1 || g->width < SHORT; /* pieces go over the ends of rows */
+    merge(code, in, y, &c);
+    go_round(code, &c, g);
+    g->width = c.dims[c.rank - 1];
+    const bool flat = c.rank == 1 || g->width < SHORT; /* pieces go over the ends of rows */
     bool laid = false;
     for (uint32_t k = 0; k < code->n_in; k++) {
-        int64_t n = 1;
-        bool beside = true;
-        if (!code->in[k] || g->how[k] == ROUND) continue;
-        for (int32_t d = g->rank - 1; d >= 0; d--) {
-            beside &= g->step[k][d] == n;
-            n *= g->dims[d];
-        }
-        beside |= count == 1;
-        g->how[k] = beside || (!flat && g->step[k][g->rank - 1] == 1) ? BESIDE
-                    : !flat || ortc_view_count(&in[k]) == 1           ? STAYS
-                                                                      : LAID;
+        if (!code->in[k]) continue;
+        lie *l = &g->lies[k];
+        lie_along(&c, k, l);
+        if (g->how[k] == ROUND) continue;
+        const bool beside = (l->rank == 1 && l->step[0] == 1) || count == 1;
+        g->how[k] = beside || (!flat && l->step[l->rank - 1] == 1) ? BESIDE
+                    : !flat || ortc_view_count(&in[k]) == 1        ? STAYS
+                                                                   : LAID;
         laid |= g->how[k] == LAID;
     }
     g->by_table = code->n >= TABLE_LINES && count >= TABLE_COUNT && is_of_one_byte(code, g, in, count);
@@ -344,14 +363,20 @@ static int64_t register_of(ortc_dtype t, const void *x, int64_t at)
     return bits;
 }
 
-static void fill(uint32_t element, int64_t bits, int64_t n, void *to)
+/* n registers of the same bits. Lines of a few are many: whole vectors, the last one up to the end. */
+static inline void fill(uint32_t element, int64_t bits, int64_t n, char *to)
 {
-    int64_t *wide = to;
-    int32_t *narrow = to;
-    if (element == 8)
-        for (int64_t i = 0; i < n; i++) wide[i] = bits;
-    else
-        for (int64_t i = 0; i < n; i++) narrow[i] = (int32_t)bits;
+    typedef int64_t line __attribute__((vector_size(16)));
+    const int64_t all = n * element;
+    if (element == 4) bits = (int64_t)((uint64_t)bits << 32 | (uint32_t)bits);
+    const line x = {bits, bits};
+    if (all < (int64_t)sizeof x) {
+        for (int64_t at = 0; at < all; at += element) memcpy(to + at, &x, element);
+        return;
+    }
+    for (int64_t at = 0; at + (int64_t)sizeof x <= all; at += (int64_t)sizeof x)
+        memcpy(to + at, &x, sizeof x);
+    memcpy(to + all - sizeof x, &x, sizeof x);
 }
 
 /* n registers for the elements of x from `at` on, `step` apart: 0 or 1. */
@@ -371,29 +396,45 @@ static void to_registers(ortc_dtype t, uint32_t element, const void *x, int64_t 
         }
 }
 
-/* Where the elements of input k for the result's elements from `position` on are. */
-static int64_t place_of(const program_plan *g, uint32_t k, int64_t position, int64_t *left)
+/* Where the element of an input for the result's at `position` is; index: its place in each dim. */
+static int64_t place_of(const lie *l, int64_t position, int64_t *index)
 {
     int64_t at = 0;
-    for (int32_t d = g->rank - 1; d >= 0; d--) {
-        const int64_t i = position % g->dims[d];
-        if (d == g->rank - 1) *left = g->dims[d] - i;
-        position /= g->dims[d];
-        at += i * g->step[k][d];
+    for (int32_t d = l->rank - 1; d >= 0; d--) {
+        index[d] = position % l->dims[d];
+        position /= l->dims[d];
+        at += index[d] * l->step[d];
     }
     return at;
 }
 
 static void lay_out(const program_job *j, uint32_t k, int64_t position, int64_t n, char *to)
 {
-    const program_plan *g = j->plan;
+    const lie *l = &j->plan->lies[k];
+    const int32_t last = l->rank - 1;
+    const int64_t step = l->step[last];
+    const uint32_t element = j->code->element;
+    const char *x = j->in[k].data;
+    const bool spread = step == 0 && ortc_dtype_bits(j->code->in[k]) == 8 * element;
+    int64_t index[ORTC_RANK_LIMIT], at = place_of(l, position, index);
     while (n > 0) {
-        int64_t left = 0;
-        const int64_t at = place_of(g, k, position, &left), some = left < n ? left : n;
-        to_registers(j->code->in[k], j->code->element, j->in[k].data, at, g->step[k][g->rank - 1], some, to);
-        to += (size_t)some * j->code->element;
-        position += some;
+        const int64_t left = l->dims[last] - index[last], some = left < n ? left : n;
+        if (spread && element == 4)
+            fill(4, ortc_load_i64(x, ORTC_I32, at), some, to);
+        else if (spread)
+            fill(8, ortc_load_i64(x, ORTC_I64, at), some, to);
+        else
+            to_registers(j->code->in[k], element, x, at, step, some, to);
+        to += some * element;
         n -= some;
+        at -= index[last] * step;
+        index[last] = 0;
+        for (int32_t d = last - 1; d >= 0; d--) {
+            at += l->step[d];
+            if (++index[d] < l->dims[d]) break;
+            at -= l->dims[d] * l->step[d];
+            index[d] = 0;
+        }
     }
 }
 
@@ -491,14 +532,14 @@ static void chunk(void *arg, int64_t begin, int64_t end, void *scratch_)
         const size_t whole = (size_t)n / g->block * g->block;
         char *out = (char *)j->out->data + (size_t)position * bytes_of(code->out);
         for (uint32_t k = 0; k < code->n_in; k++) {
-            int64_t left = 0;
+            int64_t index[ORTC_RANK_LIMIT];
             if (!code->in[k]) continue;
             if (g->how[k] == LAID) {
                 base[k] = scratch + g->laid + k * LAID_OUT * (size_t)code->element;
                 lay_out(j, k, position, n, base[k]);
                 continue;
             }
-            const int64_t from = place_of(g, k, position, &left);
+            const int64_t from = place_of(&g->lies[k], position, index);
             base[k] = (char *)j->in[k].data + (size_t)from * bytes_of(code->in[k]);
             if (!in_block(g, k)) continue;
             base[k] = scratch + g->blocks + k * g->body->bytes;
