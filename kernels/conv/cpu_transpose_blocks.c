@@ -1,46 +1,71 @@
 /* kernels/conv/cpu_transpose_blocks.c: ConvTranspose on the cpu provider of values in blocks of 16 channels
- * (kernels/common/blocks.h), where windows lie side by side: the kernel is the stride, nothing is padded or
- * cut off. Each place of the window is then a convolution of one pixel, all of them together one with places
- * times filters (blocked.h), and each of its results is a pixel of Y: a band of X's lines is multiplied into
- * the workspace, in L2, and put where it belongs. W is constant and packed once, a place's filters behind
- * those of the one before. Few filters make a Y that is plain.
+ * (kernels/common/blocks.h), where the kernel is a multiple of the stride. An element of Y is at one of as
+ * many places as the strides multiplied, from a position on, and positions are convolved with windows of
+ * kernel / stride taps, turned around; all places together are one convolution of places times filters
+ * (blocked.h). A band of positions goes into the workspace, in L2, and is put where it belongs, less what
+ * padding cuts off. W is constant and packed once, a place's filters behind those of the one before. Few
+ * filters make a Y that is plain.
  *
- * conv_transpose.rounded is the same of f32 that is rounded to bf16, where the device says so. Other windows,
- * groups and plain values go by cpu_transpose.c. */
+ * Where windows lie side by side (the kernel is the stride), positions are X's, and a convolution of one
+ * pixel makes one long row of them.
+ *
+ * conv_transpose.rounded is the same of f32 that is rounded to bf16, where the device says so. Other
+ * windows, groups and plain values go by cpu_transpose.c. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "blocked.h"
 #include "cpu.h"
+#include "kernels/common/counts.h"
 #include "kernels/common/cpu_device.h"
 #include "kernels/gemm/product_uk.h"
 #include "tiled.h"
 #include "cpu_transpose.h"
 
-#define BAND_BYTES (1024 * 1024) /* of results at a time */
-#define MOVED 8                  /* clocks of a vector that is stored, read and stored again, */
-#define PICKED 4                 /* and of some neighbouring lanes of one */
+#define BAND_BYTES \
+    (1024 * 1024) /* of results at a time; as many as of weights, which each band reads again */
+#define MOVED 8   /* clocks of a vector that is stored, read and stored again, */
+#define PICKED 4  /* and of some neighbouring lanes of one */
 #define GRAIN_PIXELS 2048
+#define PIECE 512     /* positions of a task, of one dim */
 #define FEW_FILTERS 8 /* of which blocks of Y would be padding for the most part */
+#define MAX_SPATIAL 3
+#define GRAIN_WEIGHTS 16384
 
 enum { NO_TILES = -1 };
 
 typedef struct pack_param {
-    int64_t channels, filters, places, type, kind; /* kind: ORTC_TILED_*, or NO_TILES */
+    int64_t channels, filters, type, kind; /* kind: ORTC_TILED_*, or NO_TILES */
+    int64_t spatial, kernel[MAX_SPATIAL], stride[MAX_SPATIAL];
 } pack_param;
 
-/* The convolution that gives all places. */
-static ortc_conv_geometry points_of(int64_t channels, int64_t filters, int64_t places)
+static int64_t places_of(const pack_param *p)
 {
-    return (ortc_conv_geometry){.spatial = 1,
-                                .kernel = {1},
-                                .stride = {1},
-                                .dilation = {1},
-                                .images = 1,
-                                .group = 1,
-                                .channels = channels,
-                                .filters = places * filters,
-                                .kernel_count = 1};
+    int64_t n = 1;
+    for (int64_t i = 0; i < p->spatial; i++) n *= p->stride[i];
+    return n;
+}
+
+/* The convolution that gives all places, but for its extents; of one tap it has one dim. */
+static ortc_conv_geometry windows_of(const pack_param *p)
+{
+    ortc_conv_geometry g = {.spatial = 1,
+                            .kernel = {1},
+                            .stride = {1},
+                            .dilation = {1},
+                            .images = 1,
+                            .group = 1,
+                            .channels = p->channels,
+                            .filters = places_of(p) * p->filters,
+                            .kernel_count = 1};
+    for (int64_t i = 0; i < p->spatial; i++) g.kernel_count *= p->kernel[i] / p->stride[i];
+    if (g.kernel_count == 1) return g;
+    g.spatial = (int32_t)p->spatial;
+    for (int32_t i = 0; i < g.spatial; i++) {
+        g.kernel[i] = p->kernel[i] / p->stride[i];
+        g.stride[i] = g.dilation[i] = 1;
+    }
+    return g;
 }
 
 static int in_pieces(int64_t kind) { return kind == ORTC_TILED_PIECES || kind == ORTC_TILED_PLAIN; }
@@ -52,39 +77,84 @@ static size_t weight_bytes(const ortc_conv_geometry *g, const pack_param *p)
     return (ortc_tiled_weight_bytes(g, (int)p->kind) + 63) / 64 * 64;
 }
 
+static int64_t weights_of(const ortc_conv_geometry *g) { return g->filters * g->channels * g->kernel_count; }
+
 static size_t pack_bytes(const ortc_view *src, const void *param)
 {
     const pack_param *p = param;
-    const ortc_conv_geometry g = points_of(p->channels, p->filters, p->places);
+    const ortc_conv_geometry g = windows_of(p);
     const int64_t behind = in_pieces(p->kind) ? ortc_product_size((ortc_dtype)p->type) : 0;
     (void)src;
-    return weight_bytes(&g, p) + (size_t)(g.filters * g.channels * behind);
+    return weight_bytes(&g, p) + (size_t)(weights_of(&g) * behind);
 }
 
-/* W [channels][filters][places] as [place][filter][channels], then packed. */
+/* Where in [place][filter][channels][taps] an element of the kernel is, of the first filter and channel. */
+static int64_t turned_at(const pack_param *p, const ortc_conv_geometry *g, int64_t k)
+{
+    int64_t place = 0, tap = 0, places = 1, taps = 1;
+    for (int64_t i = p->spatial - 1; i >= 0; i--) {
+        const int64_t own = k % p->kernel[i], n = p->kernel[i] / p->stride[i];
+        place += own % p->stride[i] * places, tap += (n - 1 - own / p->stride[i]) * taps;
+        places *= p->stride[i], taps *= n, k /= p->kernel[i];
+    }
+    return place * p->filters * p->channels * g->kernel_count + tap;
+}
+
+typedef struct turn_job {
+    const pack_param *p;
+    const char *from;
+    char *to;
+    const int64_t *at; /* of each element of the kernel */
+    int64_t kernel, taps, size;
+} turn_job;
+
+static void turn_filters(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const turn_job *j = arg;
+    const pack_param *p = j->p;
+    (void)scratch;
+    for (int64_t m = begin; m < end; m++)
+        for (int64_t c = 0; c < p->channels; c++) {
+            const char *from = j->from + (c * p->filters + m) * j->kernel * j->size;
+            char *to = j->to + (m * p->channels + c) * j->taps * j->size;
+            if (j->size == 4)
+                for (int64_t k = 0; k < j->kernel; k++) memcpy(to + j->at[k] * 4, from + k * 4, 4);
+            else
+                for (int64_t k = 0; k < j->kernel; k++) memcpy(to + j->at[k] * 2, from + k * 2, 2);
+        }
+}
+
+/* W [channels][filters][kernel] as [place][filter][channels][taps]. */
+static ortc_status turn(const pack_param *p, const ortc_conv_geometry *g, const char *from, char *to,
+                        ortc_call *call)
+{
+    const int64_t kernel = places_of(p) * g->kernel_count;
+    int64_t *at = malloc((size_t)kernel * sizeof *at);
+    if (!at) return ortc_call_fail(call, ORTC_OUT_OF_MEMORY, "no memory to pack W");
+    for (int64_t k = 0; k < kernel; k++) at[k] = turned_at(p, g, k);
+    turn_job j = {p, from, to, at, kernel, g->kernel_count, ortc_product_size((ortc_dtype)p->type)};
+    const ortc_status status = ortc_parallel(call, p->filters, GRAIN_WEIGHTS / (kernel * p->channels) + 1,
+                                             turn_filters, &j);
+    free(at);
+    return status;
+}
+
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
 {
     const pack_param *p = param;
-    const ortc_conv_geometry g = points_of(p->channels, p->filters, p->places);
+    const ortc_conv_geometry g = windows_of(p);
     const ortc_product_threads threads = {ortc_call_parallel, call};
     const ortc_dtype t = (ortc_dtype)p->type;
-    const int64_t size = ortc_product_size(t);
-    char *turned = malloc((size_t)(g.filters * p->channels * size));
+    /* what is turned stays behind pieces */
+    const int stays = in_pieces(p->kind);
+    char *own = stays ? NULL : malloc((size_t)(weights_of(&g) * ortc_product_size(t)));
+    char *turned = stays ? (char *)dst + weight_bytes(&g, p) : own;
     if (!turned) return ortc_call_fail(call, ORTC_OUT_OF_MEMORY, "no memory to pack W");
-    const char *from = src->data;
-    for (int64_t c = 0; c < p->channels; c++)
-        for (int64_t m = 0; m < p->filters; m++)
-            for (int64_t k = 0; k < p->places; k++, from += size)
-                memcpy(turned + ((k * p->filters + m) * p->channels + c) * size, from, (size_t)size);
-    int32_t status;
-    if (p->kind == NO_TILES) {
-        status = ortc_blocked_weight_fill(&g, t, 0, turned, dst, &threads);
-    } else {
-        status = ortc_tiled_weight_fill(&g, t, (int)p->kind, turned, dst, &threads);
-        if (in_pieces(p->kind))
-            memcpy((char *)dst + weight_bytes(&g, p), turned, (size_t)(g.filters * g.channels * size));
-    }
-    free(turned);
+    int32_t status = turn(p, &g, src->data, turned, call);
+    if (!status)
+        status = p->kind == NO_TILES ? ortc_blocked_weight_fill(&g, t, 0, turned, dst, &threads)
+                                     : ortc_tiled_weight_fill(&g, t, (int)p->kind, turned, dst, &threads);
+    free(own);
     return status;
 }
 
@@ -97,13 +167,19 @@ typedef struct blocks_plan {
     ortc_dtype type, result;                             /* of X; of Y */
     int32_t spatial, plain;                              /* plain: Y is */
     int64_t images, ins, outs, filters, places, results; /* in blocks: of X, of Y, of all places */
-    int64_t in[ORTC_SPATIAL_LIMIT], out[ORTC_SPATIAL_LIMIT], stride[ORTC_SPATIAL_LIMIT];
-    int64_t in_count, out_count, lines, band; /* lines: of X's last dim; of a band */
-    ortc_conv_geometry points;                /* of a band */
-    int64_t kind;                             /* of tiles, or NO_TILES */
+    int64_t in[MAX_SPATIAL], out[MAX_SPATIAL], stride[MAX_SPATIAL];
+    /* Positions: so many; what is cut off before the first one's places. */
+    int64_t count[MAX_SPATIAL], cut[MAX_SPATIAL];
+    int64_t in_count, out_count, all; /* all: positions */
+    int64_t unit, band;               /* positions: a band is some units; */
+    int32_t along;                    /* these follow each other in this dim of the convolution, */
+    int64_t unit_in;                  /* and so many pixels of X */
+    ortc_conv_geometry windows;       /* of a band */
+    int64_t kind;                     /* of tiles, or NO_TILES */
     ortc_blocked_plan dense;
     ortc_tiled_plan tiled;
-    /* In the workspace, behind the bias: [block of results][pixel of the band][16], and what tiles share. */
+    /* In the workspace, behind the bias: [block of results][position of the band][16], and what tiles
+     * share. */
     size_t at_results, at_shared, at_plain; /* at_plain: of W as a convolution has it, in the packed one */
     const ortc_packed *packed;
 } blocks_plan;
@@ -118,13 +194,13 @@ static void close_plan(blocks_plan *b)
 
 static double blocked_clocks(const blocks_plan *b)
 {
-    return ortc_conv_least_clocks(&b->points, b->type) / 0.9;
+    return ortc_conv_least_clocks(&b->windows, b->type) / 0.9;
 }
 
 /* Tiles where there are some and they are quicker; 0: neither can. */
 static int open_plan(blocks_plan *b, int rounds)
 {
-    const ortc_conv_geometry *g = &b->points;
+    const ortc_conv_geometry *g = &b->windows;
     b->kind = b->type == ORTC_BF16 ? ORTC_TILED_BF16
               : rounds             ? ORTC_TILED_ROUNDED
                                    : ortc_tiled_kind(g, ORTC_TILED_PIECES);
@@ -137,11 +213,39 @@ static int open_plan(blocks_plan *b, int rounds)
     return ortc_blocked_plan_init(g, b->type, 0, 0, &b->dense);
 }
 
-/* NULL, or why it is not for these windows. rounds: f32 to bf16. */
-static const char *read_shapes(const ortc_transpose *t, int rounds, const ortc_view *x, const ortc_view *w,
-                               const ortc_view *y, blocks_plan *b)
+/* Positions of each dim, and the convolution's extents there; NULL, or why not. */
+static const char *read_positions(const ortc_transpose *t, const ortc_view *x, const ortc_view *w,
+                                  const ortc_view *y, blocks_plan *b)
 {
     ortc_transpose own = *t;
+    ortc_conv_geometry *g = &b->windows;
+    int points = g->kernel_count == 1;
+    for (int32_t i = 0; i < b->spatial; i++) {
+        const int64_t kernel = w->dims[i + 2], stride = b->stride[i];
+        own.window.kernel[i] = kernel;
+        b->in[i] = x->dims[i + 2], b->out[i] = y->dims[i + 2];
+        const int64_t pad = ortc_transpose_pad(&own, i, b->in[i], b->out[i]), first = pad / stride;
+        if (pad < 0 || pad >= kernel) return "padding cuts off whole windows, or is negative";
+        b->cut[i] = pad % stride;
+        b->count[i] = (b->out[i] - 1 + pad) / stride - first + 1;
+        points &= first == 0 && b->count[i] == b->in[i];
+        if (g->kernel_count > 1)
+            g->in[i] = b->in[i], g->out[i] = b->count[i], g->pad[i] = kernel / stride - 1 - first;
+        b->places *= stride, b->in_count *= b->in[i], b->out_count *= b->out[i], b->all *= b->count[i];
+    }
+    if (g->kernel_count == 1 && !points) return "windows of one tap do not begin and end with X";
+    const int64_t last = b->count[b->spatial - 1];
+    b->unit = points || b->spatial == 1 ? (b->spatial == 1 ? 1 : last) : b->all / b->count[0];
+    b->unit_in = points ? b->unit : b->in_count / b->in[0];
+    b->along = points ? 2 : MAX_SPATIAL - b->spatial;
+    return NULL;
+}
+
+/* NULL, or why it is not for these windows. rounds: f32 to bf16. */
+static const char *read_shapes(const ortc_transpose *t, int rounds, const ortc_view *x, const ortc_view *w,
+                               const ortc_view *y, pack_param *param, blocks_plan *b)
+{
+    ortc_conv_geometry *g = &b->windows;
     *b = (blocks_plan){.type = x->dtype,
                        .result = y->dtype,
                        .spatial = x->rank - 2,
@@ -152,25 +256,31 @@ static const char *read_shapes(const ortc_transpose *t, int rounds, const ortc_v
                        .filters = w->dims[1],
                        .places = 1,
                        .in_count = 1,
-                       .out_count = 1};
-    if (t->group != 1 || b->spatial < 1 || b->spatial > 3) return "there are groups, or more than three dims";
+                       .out_count = 1,
+                       .all = 1};
+    *param = (pack_param){x->dims[1], b->filters, (int64_t)b->type, NO_TILES, b->spatial, {0}, {0}};
+    if (t->group != 1 || b->spatial < 1 || b->spatial > MAX_SPATIAL)
+        return "there are groups, or more than three dims";
     if (ortc_view_count(y) == 0 || ortc_view_count(x) == 0) return "there is nothing to do";
     for (int32_t i = 0; i < b->spatial; i++) {
-        own.window.kernel[i] = w->dims[i + 2];
-        b->in[i] = x->dims[i + 2], b->out[i] = y->dims[i + 2], b->stride[i] = t->window.stride[i];
-        if (w->dims[i + 2] != b->stride[i] || t->window.dilation[i] != 1 ||
-            b->out[i] != b->in[i] * b->stride[i] || ortc_transpose_pad(&own, i, b->in[i], b->out[i]) != 0)
-            return "windows do not lie side by side";
-        b->places *= b->stride[i], b->in_count *= b->in[i], b->out_count *= b->out[i];
+        b->stride[i] = param->stride[i] = t->window.stride[i], param->kernel[i] = w->dims[i + 2];
+        if (t->window.dilation[i] != 1 || w->dims[i + 2] == 0 || w->dims[i + 2] % b->stride[i])
+            return "the window is no multiple of the stride, or dilated";
     }
+    *g = windows_of(param);
+    const char *wrong = read_positions(t, x, w, y, b);
+    if (wrong) return wrong;
     b->results = ortc_blocks_of(b->places * b->filters);
-    const int64_t width = b->in[b->spatial - 1], line = b->results * ORTC_BLOCK * width;
-    b->lines = b->in_count / width, b->band = b->lines;
-    if (line * 4 * b->lines > BAND_BYTES) b->band = line * 4 > BAND_BYTES ? 1 : BAND_BYTES / (line * 4);
-    b->points = points_of(x->dims[1], b->filters, b->places);
-    b->points.in_count = b->points.in[0] = b->in_count;
-    b->points.out_count = b->points.out[0] = b->band * width;
+    const int64_t weights = weights_of(g) * 4, bytes = weights > BAND_BYTES ? weights : BAND_BYTES,
+                  line = b->results * ORTC_BLOCK * 4 * b->unit, units = bytes / line > 0 ? bytes / line : 1;
+    b->band = min64(b->unit == 1 ? ceil_div(units, PIECE) * PIECE : units * b->unit, b->all);
+    if (g->kernel_count == 1)
+        g->in[0] = b->in_count, g->out[0] = b->band;
+    else
+        g->out[0] = b->band / b->unit;
+    g->in_count = b->in_count, g->out_count = b->band;
     if (!open_plan(b, rounds)) return "it is too large";
+    param->kind = b->kind;
     if (b->kind != NO_TILES || b->result == b->type) return NULL;
     close_plan(b);
     return "its result is of another type than X";
@@ -181,15 +291,16 @@ static ortc_status choose_as(int rounds, const void *state, const ortc_question 
 {
     const ortc_layout l = ortc_blocks();
     blocks_plan b;
+    pack_param param;
     if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
     const char *wrong = read_shapes(&((const ortc_conv_transpose_state *)state)->t, rounds, &q->in[0],
-                                    &q->in[1], &q->out[0], &b);
+                                    &q->in[1], &q->out[0], &param, &b);
     if (wrong) return ortc_no(why, "%s", wrong);
     const int64_t neighbours = b.filters == 1 ? b.stride[b.spatial - 1] : 1; /* of a plain Y */
-    const double bands = (double)b.images * (double)b.lines / (double)b.band,
+    const double bands = (double)b.images * (double)b.all / (double)b.band,
                  moves = (double)(b.plain ? b.places * b.filters / neighbours * PICKED : b.results * MOVED) *
-                         (double)b.points.out_count;
+                         (double)b.windows.out_count;
     const double products = b.kind == NO_TILES ? blocked_clocks(&b) : ortc_tiled_clocks(&b.tiled);
     o->clocks = bands * (products + moves);
     o->form = ORTC_TRANSPOSE_FORM | (uint64_t)(b.kind + 3);
@@ -200,29 +311,31 @@ static ortc_status choose_as(int rounds, const void *state, const ortc_question 
 
 static ortc_status plan_as(int rounds, const void *state, ortc_plan *p, void **out)
 {
+    pack_param param;
     blocks_plan *b = calloc(1, sizeof *b);
     if (!b || read_shapes(&((const ortc_conv_transpose_state *)state)->t, rounds, &p->in[0], &p->in[1],
-                          &p->out[0], b)) {
+                          &p->out[0], &param, b)) {
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
-    const pack_param param = {b->points.channels, b->filters, b->places, (int64_t)b->type, b->kind};
     const ortc_status status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &b->packed);
     if (status) {
         close_plan(b);
         free(b);
         return status;
     }
-    const size_t results = (size_t)(b->results * ORTC_BLOCK * b->points.out_count *
+    const size_t results = (size_t)(b->results * ORTC_BLOCK * b->windows.out_count *
                                     ortc_product_size(b->result));
     const int on_tiles = b->kind != NO_TILES;
     b->at_results = (size_t)(b->results * ORTC_BLOCK) * sizeof(float);
     b->at_shared = (b->at_results + results + 63) / 64 * 64;
-    b->at_plain = weight_bytes(&b->points, &param);
+    b->at_plain = weight_bytes(&b->windows, &param);
     ortc_plan_workspace(p, b->at_shared + (on_tiles ? b->tiled.shared : 0),
                         on_tiles ? b->tiled.scratch : b->dense.scratch);
     const double sums = (double)(b->images * b->filters * b->places) * (double)b->in_count;
-    ortc_plan_cost(p, 2 * sums * (double)b->points.channels, sums * (double)ortc_product_size(b->type));
+    ortc_plan_cost(p, 2 * sums * (double)(b->windows.channels * b->windows.kernel_count),
+                   (double)(b->images * b->filters) * (double)b->out_count *
+                       (double)ortc_product_size(b->type));
     *out = b;
     return ORTC_OK;
 }
@@ -240,8 +353,9 @@ static void release_plan(const void *state, void *pstate)
 typedef struct place_job {
     const blocks_plan *p;
     const char *results;
-    char *y;       /* of the image */
-    int64_t first; /* line of the band */
+    char *y;               /* of the image */
+    int64_t first;         /* position of the band */
+    int64_t piece, pieces; /* of the band: positions that are neighbours in the last dim */
     const ortc_tail_spec *tail;
     const ortc_view *in;
 } place_job;
@@ -249,68 +363,91 @@ typedef struct place_job {
 /* Results are mostly padding where Y is plain: then the epilogue is about rows of it. */
 static int ends_in_rows(const blocks_plan *p) { return p->plain && p->result == ORTC_F32; }
 
-/* n filters of a place from the first of all places on, of a line of results, to every `step` bytes of y. */
-static void put(const place_job *j, int64_t filter, int64_t n, int64_t line, char *y, size_t step)
+/* `lanes` filters from the first of all places on, of n positions of the band, to every `step` bytes of y. */
+static void put(const place_job *j, int64_t filter, int64_t lanes, int64_t at, int64_t n, char *y,
+                size_t step)
 {
     const blocks_plan *p = j->p;
-    const int64_t width = p->in[p->spatial - 1], size = ortc_product_size(p->result);
-    for (int64_t lane = filter % ORTC_BLOCK, some; n > 0; n -= some, filter += some, lane = 0) {
-        const char *x = j->results +
-                        (((filter / ORTC_BLOCK * p->band + line) * width) * ORTC_BLOCK + lane) * size;
-        some = ORTC_BLOCK - lane < n ? ORTC_BLOCK - lane : n;
-        ortc_block_move(y, step, x, (size_t)(ORTC_BLOCK * size), width, (size_t)(some * size));
+    const int64_t size = ortc_product_size(p->result);
+    for (int64_t lane = filter % ORTC_BLOCK, some; lanes > 0; lanes -= some, filter += some, lane = 0) {
+        const char *x = j->results + ((filter / ORTC_BLOCK * p->band + at) * ORTC_BLOCK + lane) * size;
+        some = ORTC_BLOCK - lane < lanes ? ORTC_BLOCK - lane : lanes;
+        ortc_block_move(y, step, x, (size_t)(ORTC_BLOCK * size), n, (size_t)(some * size));
         y += some * size;
     }
 }
 
-/* Where in an image of Y what a line of X's band gives to a row of windows' places begins, in pixels. */
-static int64_t pixel_of(const place_job *j, int64_t line, int64_t row)
+/* Where in an image of Y the row begins that a row of positions gives to a row of places; -1: cut off. */
+static int64_t row_of(const blocks_plan *p, int64_t positions, int64_t places)
 {
-    const blocks_plan *p = j->p;
     const int32_t last = p->spatial - 1;
-    int64_t at = 0, step = p->out[last], position = j->first + line;
+    int64_t at = 0, step = p->out[last];
     for (int32_t d = last - 1; d >= 0; d--) {
-        at += (position % p->in[d] * p->stride[d] + row % p->stride[d]) * step;
-        position /= p->in[d], row /= p->stride[d], step *= p->out[d];
+        const int64_t o = positions % p->count[d] * p->stride[d] + places % p->stride[d] - p->cut[d];
+        if (o < 0 || o >= p->out[d]) return -1;
+        at += o * step;
+        positions /= p->count[d], places /= p->stride[d], step *= p->out[d];
     }
     return at;
 }
 
-/* [block, or filter of a plain Y][line of the band]: rows of Y. */
-static void put_lines(void *arg, int64_t begin, int64_t end, void *scratch)
+/* What n positions from the band's `at` on, and x of the last dim, give to a row of places and of Y. */
+static void put_row(const place_job *j, int64_t block, int64_t places, int64_t at, int64_t x, int64_t n,
+                    char *y)
+{
+    const blocks_plan *p = j->p;
+    const int32_t last = p->spatial - 1;
+    const int64_t stride = p->stride[last], out = p->out[last], size = ortc_product_size(p->result),
+                  lane = p->plain ? 1 : ORTC_BLOCK, pixel = lane * size,
+                  lanes = p->plain ? 1 : ortc_block_lanes(block, p->filters);
+    const int64_t begin = x * stride - p->cut[last],
+                  end = begin + n * stride; /* of Y, less what is cut off */
+    const int64_t from = begin > 0 ? begin : 0, to = end < out ? end : out;
+    if (p->plain && p->filters == 1 && from == begin && to == end) { /* places are neighbours in both */
+        put(j, places * stride, stride, at, n, y + begin * pixel, (size_t)(stride * pixel));
+    } else {
+        for (int64_t q = 0; q < stride; q++) {
+            const int64_t before = begin + q < 0, behind = end - stride + q >= out;
+            if (n > before + behind)
+                put(j, (places * stride + q) * p->filters + block * lane, lanes, at + before,
+                    n - before - behind, y + (begin + q + before * stride) * pixel, (size_t)(stride * pixel));
+        }
+    }
+    if (lanes < lane)
+        ortc_block_move(y + from * pixel + size * lanes, (size_t)pixel, NULL, 0, to - from,
+                        (size_t)(size * (lane - lanes)));
+    if (ends_in_rows(p))
+        ortc_conv_transpose_end(j->tail, j->in, (float *)(void *)(y + from * pixel), to - from);
+}
+
+/* [block, or filter of a plain Y][piece of the band] */
+static void put_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const place_job *j = arg;
     const blocks_plan *p = j->p;
-    const int64_t stride = p->stride[p->spatial - 1], width = p->in[p->spatial - 1],
-                  lane = p->plain ? 1 : ORTC_BLOCK, pixel = lane * ortc_product_size(p->result);
+    const int64_t width = p->count[p->spatial - 1], rows = p->places / p->stride[p->spatial - 1],
+                  pixel = (p->plain ? 1 : ORTC_BLOCK) * ortc_product_size(p->result);
     (void)scratch;
     for (int64_t i = begin; i < end; i++) {
-        const int64_t block = i / p->band, line = i % p->band,
-                      n = p->plain ? 1 : ortc_block_lanes(block, p->filters);
-        for (int64_t row = 0; row < p->places / stride; row++) {
-            char *y = j->y + (block * p->out_count + pixel_of(j, line, row)) * pixel;
-            if (p->plain && p->filters == 1) /* places of a row are neighbours in both */
-                put(j, row * stride, stride, line, y, (size_t)(stride * pixel));
-            else
-                for (int64_t q = 0; q < stride; q++)
-                    put(j, (row * stride + q) * p->filters + block * lane, n, line, y + q * pixel,
-                        (size_t)(stride * pixel));
-            if (n < lane)
-                ortc_block_move(y + pixel / lane * n, (size_t)pixel, NULL, 0, width * stride,
-                                (size_t)(pixel / lane * (lane - n)));
-            if (ends_in_rows(p)) ortc_conv_transpose_end(j->tail, j->in, (float *)(void *)y, width * stride);
+        const int64_t block = i / j->pieces, at = i % j->pieces * j->piece, position = j->first + at,
+                      n = p->band - at < j->piece ? p->band - at : j->piece;
+        for (int64_t row = 0; row < rows; row++) {
+            const int64_t y = row_of(p, position / width, row);
+            if (y >= 0)
+                put_row(j, block, row, at, position % width, n, j->y + (block * p->out_count + y) * pixel);
         }
     }
 }
 
-/* The results of a band whose lines begin at `first` of an image, x. What is laid out begins where a negative
- * padding says, so that nothing behind the image is read. */
+/* The results of a band that begins at position `first` of an image, x: padding moves along, so that nothing
+ * behind the image is read. */
 static int32_t run_band(const blocks_plan *p, const ortc_tail_spec *tail, const char *x, int64_t first,
                         const ortc_call *c, const ortc_product_threads *threads)
 {
     const ortc_tail_spec none = {.alpha = 1, .bias = -1, .residual = -1, .widens = tail->widens};
+    const int64_t units = first / p->unit;
     char *workspace = c->workspace;
-    const int64_t pixel = first * p->in[p->spatial - 1];
+    const int64_t moved = p->windows.kernel_count == 1 ? first : units; /* of the padding */
     ortc_blocked_args args = {.x = x,
                               .w = p->packed->data,
                               .bias = (const float *)(void *)workspace,
@@ -319,15 +456,15 @@ static int32_t run_band(const blocks_plan *p, const ortc_tail_spec *tail, const 
                               .in = c->in};
     if (p->kind != NO_TILES) {
         ortc_tiled_plan band = p->tiled;
-        band.e.pad[2] = -pixel;
+        band.e.pad[p->along] -= moved;
         return ortc_tiled_run(&band, &args, (const char *)p->packed->data + p->at_plain,
                               workspace + p->at_shared, threads);
     }
     ortc_blocked_plan band = p->dense;
     if (band.in_place)
-        args.x = x + pixel * ORTC_BLOCK * ortc_product_size(p->type);
+        args.x = x + units * p->unit_in * ORTC_BLOCK * ortc_product_size(p->type);
     else
-        band.e.pad[2] = -pixel;
+        band.e.pad[p->along] -= moved;
     return ortc_blocked_run(&band, &args, threads);
 }
 
@@ -337,26 +474,29 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const blocks_plan *p = pstate;
     const ortc_product_threads threads = {ortc_call_parallel, c};
     const void *given = ortc_call_data(c, ortc_conv_bias_port(&s->tail));
-    const int64_t width = p->in[p->spatial - 1], each = ortc_product_size(p->result);
+    const int64_t each = ortc_product_size(p->result), width = p->count[p->spatial - 1];
     float *bias = c->workspace;
     memset(bias, 0, p->at_results);
     for (int64_t k = 0; given && k < p->places; k++)
         ortc_convert_get()->widen[ortc_float_index(p->type)]((size_t)p->filters, given,
                                                              bias + k * p->filters);
+    const int64_t piece = p->spatial == 1 ? min64(p->band, PIECE) : width;
     place_job job = {.p = p,
                      .results = (const char *)c->workspace + p->at_results,
+                     .piece = piece,
+                     .pieces = ceil_div(p->band, piece),
                      .tail = &s->tail,
                      .in = c->in};
     for (int64_t image = 0; image < p->images; image++) {
         const char *x = ortc_product_at(c->in[0].data, image * p->ins * p->in_count * ORTC_BLOCK, p->type);
         job.y = (char *)c->out[0].data +
                 image * p->out_count * (p->plain ? p->filters : p->outs * ORTC_BLOCK) * each;
-        for (int64_t line = 0; line < p->lines; line += p->band) {
-            /* the last band begins earlier, if it must: some lines are the same twice */
-            job.first = line + p->band > p->lines ? p->lines - p->band : line;
+        for (int64_t at = 0; at < p->all; at += p->band) {
+            /* the last band begins earlier, if it must: some positions are the same twice */
+            job.first = at + p->band > p->all ? p->all - p->band : at;
             ORTC_TRY(run_band(p, &s->tail, x, job.first, c, &threads));
-            ORTC_TRY(ortc_parallel(c, (p->plain ? p->filters : p->outs) * p->band,
-                                   GRAIN_PIXELS / (p->places * width) + 1, put_lines, &job));
+            ORTC_TRY(ortc_parallel(c, (p->plain ? p->filters : p->outs) * job.pieces,
+                                   GRAIN_PIXELS / (p->places * piece) + 1, put_pieces, &job));
         }
     }
     return ORTC_OK;

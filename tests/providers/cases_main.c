@@ -49,7 +49,7 @@ static const run_way ways[] = {
     {"by pairs of f32 rounded", .threads = 4, .passes = true, .choose = "Conv=conv.rounded_pairs"},
     {"by Winograd's tiles of 2x2, rounded", .threads = 4, .passes = true,
      .choose = "Conv=conv.rounded_winograd"},
-    {"windows side by side, rounded", .threads = 4, .passes = true,
+    {"places of transposed windows, rounded", .threads = 4, .passes = true,
      .choose = "ConvTranspose=conv_transpose.rounded"},
     {"on tiles of bytes", .threads = 4, .passes = true, .choose = "ConvInteger=conv_integer.tiled"},
 };
