@@ -8,63 +8,7 @@
  * Inference", section 3.2. Factors are computed in double and rounded once. f32 and f64 only: a
  * half-precision weight times a large factor could leave its range, so those keep their BatchNormalization.
  */
-#include <math.h>
-
-#include "normalise.h"
-
-static double read_f64(const void *data, int64_t i)
-{
-    double v;
-    memcpy(&v, (const char *)data + i * 8, 8);
-    return v;
-}
-
-static double read_f32(const void *data, int64_t i)
-{
-    float v;
-    memcpy(&v, (const char *)data + i * 4, 4);
-    return v;
-}
-
-static double read(const ortc_constant *c, int64_t i)
-{
-    return c->dtype == ORTC_F64 ? read_f64(c->data, i) : read_f32(c->data, i);
-}
-
-static void write(void *data, ortc_dtype t, int64_t i, double v)
-{
-    if (t == ORTC_F64)
-        ((double *)data)[i] = v;
-    else
-        ((float *)data)[i] = (float)v;
-}
-
-static const ortc_constant *vector(const ortc_node *n, uint32_t port, ortc_dtype t, int64_t count)
-{
-    const ortc_edge *e = ortc_node_in_edge(n, port);
-    const ortc_constant *c = e && ortc_edge_is_const(e) ? e->constant : NULL;
-    return c && c->dtype == t && c->rank == 1 && c->count == count ? c : NULL;
-}
-
-static ortc_edge *new_constant(ortc_normalise *p, ortc_dtype t, int32_t rank, const int64_t *dims,
-                               size_t bytes, void *data)
-{
-    ortc_constant *c;
-    if (ortc_constant_create(t, rank, dims, data, bytes, free, data, &c, p->error) != ORTC_OK) {
-        free(data);
-        return NULL;
-    }
-    return ortc_graph_constant(p->graph, NULL, c);
-}
-
-/* to[i] = w[i] * by of so many elements from `at` on. */
-static void scale_run(const ortc_constant *w, void *to, int64_t at, int64_t count, double by)
-{
-    if (w->dtype == ORTC_F64)
-        for (int64_t i = at; i < at + count; i++) write(to, ORTC_F64, i, read_f64(w->data, i) * by);
-    else
-        for (int64_t i = at; i < at + count; i++) write(to, ORTC_F32, i, read_f32(w->data, i) * by);
-}
+#include "weights.h"
 
 /* W of Conv is [channels][..], of ConvTranspose [inputs of all groups][channels of a group][..]. */
 typedef struct filters {
@@ -106,12 +50,11 @@ static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
     const ortc_constant *w = we->constant, *b = be ? be->constant : NULL;
     ortc_dtype t = w->dtype;
     filters f;
-    if ((t != ORTC_F32 && t != ORTC_F64) || w->rank < 3 || !read_filters(conv, w, &f)) return ORTC_OK;
+    ortc_batchnorm norm;
+    if (!ortc_weights_are(w) || w->rank < 3 || !read_filters(conv, w, &f)) return ORTC_OK;
     const int64_t channels = f.channels;
-    const ortc_constant *scale = vector(bn, 1, t, channels), *shift = vector(bn, 2, t, channels);
-    const ortc_constant *mean = vector(bn, 3, t, channels), *var = vector(bn, 4, t, channels);
-    if (!scale || !shift || !mean || !var || (b && (b->dtype != t || b->count != channels))) return ORTC_OK;
-    double epsilon = (double)ortc_node_float(bn, "epsilon", 1e-5f);
+    if (!ortc_weights_batchnorm(bn, t, channels, &norm) || (b && (b->dtype != t || b->count != channels)))
+        return ORTC_OK;
     size_t element = ortc_dtype_bits(t) / 8;
     void *weights = malloc(w->bytes + 1), *bias = malloc((size_t)channels * element);
     double *by = malloc((size_t)channels * sizeof *by);
@@ -122,18 +65,18 @@ static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
         return ortc_no_memory(p->error, w->bytes);
     }
     for (int64_t c = 0; c < channels; c++) {
-        by[c] = read(scale, c) / sqrt(read(var, c) + epsilon);
-        write(bias, t, c, ((b ? read(b, c) : 0) - read(mean, c)) * by[c] + read(shift, c));
+        by[c] = ortc_batchnorm_by(&norm, c);
+        ortc_weights_write(t, bias, c, ortc_batchnorm_of(&norm, c, b ? ortc_weights_read(t, b->data, c) : 0));
     }
     const int64_t run = run_of(&f);
-    for (int64_t i = 0; i < w->count / run; i++) scale_run(w, weights, i * run, run, by[channel_of(&f, i)]);
+    for (int64_t i = 0; i < w->count / run; i++)
+        ortc_weights_scale(t, w->data, weights, i * run, run, by[channel_of(&f, i)]);
     free(by);
-    ortc_edge *new_w = new_constant(p, t, w->rank, w->dims, w->bytes, weights);
-    ortc_edge *new_b = new_constant(p, t, 1, &channels, (size_t)channels * element, bias);
+    ortc_edge *new_w = ortc_weights_constant(p, t, w->rank, w->dims, w->bytes, weights);
+    ortc_edge *new_b = ortc_weights_constant(p, t, 1, &channels, (size_t)channels * element, bias);
     if (!new_w || !new_b || !ortc_node_set_in(conv, 1, new_w) || !ortc_node_set_in(conv, 2, new_b))
         return ortc_no_memory(p->error, w->bytes);
-    conv->fused = ortc_arena_printf(&p->graph->arena, "%s%sBatchNormalization",
-                                    conv->fused ? conv->fused : "", conv->fused ? " " : "");
+    ortc_weights_note(p, conv, bn->type);
     ortc_edge *y = bn->out[0], *old = conv->out[0];
     ortc_node_remove(bn);
     if (!ortc_node_set_out(conv, 0, y)) /* the result keeps the name that the file gave it */
@@ -147,9 +90,7 @@ ortc_status ortc_pass_conv_batchnorm(ortc_normalise *p)
 {
     for (ortc_node *bn = p->graph->first, *next; bn; bn = next) {
         next = bn->next;
-        if (*bn->domain || strcmp(bn->type, "BatchNormalization") || ortc_node_int(bn, "training_mode", 0) ||
-            !bn->out[0])
-            continue;
+        if (!ortc_match_is(bn, "BatchNormalization") || !bn->out[0]) continue;
         ortc_edge *x = ortc_node_in_edge(bn, 0);
         ortc_node *conv = x ? x->producer : NULL;
         if (!conv || *conv->domain || (strcmp(conv->type, "Conv") && strcmp(conv->type, "ConvTranspose")) ||

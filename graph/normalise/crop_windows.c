@@ -31,15 +31,6 @@ static bool crop(axis *a)
     return a->begin < a->end && a->before >= 0 && a->after >= 0;
 }
 
-/* Element i of an attribute of `count` integers in 0 .. 2^31 - 1; -1: it has others. */
-static int64_t number(const ortc_node *n, const char *name, size_t count, size_t i, int64_t otherwise)
-{
-    size_t have;
-    const int64_t *v = ortc_node_ints(n, name, &have);
-    if (!v) return otherwise;
-    return have == count && v[i] >= 0 && v[i] <= INT32_MAX ? v[i] : -1;
-}
-
 static bool read_axes(const ortc_node *n, const ortc_edge *x, const ortc_constant *w, axis *axes)
 {
     const size_t spatial = (size_t)w->rank - 2;
@@ -48,10 +39,10 @@ static bool read_axes(const ortc_node *n, const ortc_edge *x, const ortc_constan
         axis *a = &axes[i];
         *a = (axis){.in = x->dims[2 + i],
                     .taps = w->dims[2 + i],
-                    .dilation = number(n, "dilations", spatial, i, 1),
-                    .stride = number(n, "strides", spatial, i, 1),
-                    .before = number(n, "pads", 2 * spatial, i, 0),
-                    .after = number(n, "pads", 2 * spatial, spatial + i, 0)};
+                    .dilation = ortc_match_number(n, "dilations", spatial, i, 1),
+                    .stride = ortc_match_number(n, "strides", spatial, i, 1),
+                    .before = ortc_match_number(n, "pads", 2 * spatial, i, 0),
+                    .after = ortc_match_number(n, "pads", 2 * spatial, spatial + i, 0)};
         if (a->in < 1 || a->in > INT32_MAX || a->taps < 1 || a->taps > INT32_MAX || a->dilation < 1 ||
             a->stride < 1 || a->before < 0 || a->after < 0 ||
             a->in + a->before + a->after <= (a->taps - 1) * a->dilation)

@@ -142,6 +142,16 @@ static inline bool ortc_match_set_int(ortc_node *n, const char *name, int64_t va
     return ortc_node_set_attr(n, name, &a);
 }
 
+/* Element i of an attribute of `count` integers in 0 .. 2^31 - 1; -1: it has others. */
+static inline int64_t ortc_match_number(const ortc_node *n, const char *name, size_t count, size_t i,
+                                        int64_t otherwise)
+{
+    size_t have;
+    const int64_t *v = ortc_node_ints(n, name, &have);
+    if (!v) return otherwise;
+    return have == count && v[i] >= 0 && v[i] <= INT32_MAX ? v[i] : -1;
+}
+
 /* A node of `op` that takes the place and the output of `last`, with these inputs (NULL: left out) and, as
  * its body, what made that output of them so far. The caller sets attributes. *out NULL: nothing has changed,
  * for the output depends on something else too. (raise.c) */

@@ -8,6 +8,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"share-nodes", ortc_pass_share_nodes},
     {"fold-pads", ortc_pass_fold_pads},
     {"crop-windows", ortc_pass_crop_windows},
+    {"conv-branches", ortc_pass_conv_branches},
     {"conv-batchnorm", ortc_pass_conv_batchnorm},
     {"decided-where", ortc_pass_decided_where},
     {"implied-expand", ortc_pass_implied_expand},

@@ -40,6 +40,7 @@ ortc_status ortc_pass_share_nodes(ortc_normalise *);
 ortc_status ortc_pass_fold_pads(ortc_normalise *);
 ortc_status ortc_pass_crop_windows(ortc_normalise *);
 ortc_status ortc_pass_conv_batchnorm(ortc_normalise *);
+ortc_status ortc_pass_conv_branches(ortc_normalise *);
 ortc_status ortc_pass_decided_where(ortc_normalise *);
 ortc_status ortc_pass_implied_expand(ortc_normalise *);
 ortc_status ortc_pass_constant_targets(ortc_normalise *);

@@ -1,6 +1,6 @@
 /* tests/session/test_windows.c: what joins convolutions and pools while a model is normalised: a Pad in front
- * of them, a BatchNormalization behind them. Graphs that must match give ref's numbers as before (of a Pad,
- * its bits); graphs that must not stay as they are.
+ * of them, a BatchNormalization behind them, branches beside them. Graphs that must match give ref's numbers
+ * as before (of a Pad, its bits); graphs that must not stay as they are.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -284,4 +284,96 @@ Test(windows, a_batchnormalization_goes_into_what_it_follows)
     ortc_edge *y = transposed(NULL, 1)->out[0];
     ortc_graph_add_output(g, "sums", y);
     expect("read by others", normalised(y, 3), "conv-batchnorm", 0, 0);
+}
+
+/* ---- Branches ------------------------------------------------------------------------------------------ */
+
+/* A Conv of x with windows of h by w whose results are as many as x's elements, but for the stride. */
+static ortc_node *window(ortc_edge *x, int64_t h, int64_t w, int64_t group, int64_t stride)
+{
+    ortc_node *n = node("Conv", 3,
+                        (ortc_edge *[]){x, floats(4, CHANNELS, CHANNELS / group, h, w, false),
+                                        floats(1, CHANNELS, 0, 0, 0, false)});
+    set_ints(n, "pads", 4, (const int64_t[]){h / 2, w / 2, h / 2, w / 2});
+    set_ints(n, "strides", 2, (const int64_t[]){stride, stride});
+    set_int(n, "group", group);
+    return n;
+}
+static ortc_edge *two(const char *op, ortc_edge *a, ortc_edge *b)
+{
+    return node(op, 2, (ortc_edge *[]){a, b})->out[0];
+}
+static ortc_edge *of_channels(void) { return floats(3, CHANNELS, 1, 1, 0, true); }
+
+Test(windows, branches_of_one_input_are_one_convolution)
+{
+    start();
+    ortc_edge *x = image();
+    expect("a pixel", two("Add", window(x, 3, 3, 1, 1)->out[0], window(x, 1, 1, 1, 1)->out[0]),
+           "conv-branches", 1, 1e-4);
+    x = image();
+    expect("first", two("Add", window(x, 1, 1, 2, 1)->out[0], window(x, 3, 3, 2, 1)->out[0]), "conv-branches",
+           1, 1e-4);
+    x = image();
+    expect("strides", two("Sub", window(x, 3, 3, 1, 2)->out[0], window(x, 1, 1, 1, 2)->out[0]),
+           "conv-branches", 1, 1e-4);
+    x = image();
+    expect("a row", two("Add", window(x, 3, 5, 1, 1)->out[0], window(x, 1, 5, 1, 1)->out[0]), "conv-branches",
+           1, 1e-4);
+    x = image();
+    expect("fewer channels", two("Add", window(x, 3, 3, 2, 1)->out[0], window(x, 3, 3, 4, 1)->out[0]),
+           "conv-branches", 1, 1e-4);
+    x = image();
+    ortc_node *every_second = window(x, 3, 3, 1, 1);
+    set_ints(every_second, "dilations", 2, (const int64_t[]){2, 2});
+    set_ints(every_second, "pads", 4, (const int64_t[]){2, 2, 2, 2});
+    expect("every second tap", two("Add", window(x, 5, 5, 1, 1)->out[0], every_second->out[0]),
+           "conv-branches", 1, 1e-4);
+    x = image();
+    expect("the input", two("Add", x, window(x, 3, 3, 1, 1)->out[0]), "conv-branches", 1, 1e-4);
+    x = image();
+    expect("less what is normalised", two("Sub", window(x, 3, 3, 4, 1)->out[0], normalised(x, CHANNELS)),
+           "conv-branches", 1, 1e-4);
+    /* all of them, and what is done on the way */
+    x = image();
+    ortc_edge *y = two("Add", window(x, 1, 1, 4, 1)->out[0], normalised(x, CHANNELS));
+    y = two("Add", y, window(x, 3, 3, 4, 1)->out[0]);
+    y = two("Sub", y, scalar(0.5f));
+    y = two("Add", two("Div", two("Mul", of_channels(), y), scalar(3)), x);
+    expect("many", two("Mul", y, of_channels()), "conv-branches", 2, 1e-4);
+    x = image();
+    y = two("Add", two("Add", window(x, 3, 3, 4, 1)->out[0], window(x, 1, 1, 4, 1)->out[0]), x);
+    expect("before a BatchNormalization", normalised(y, CHANNELS), "conv-batchnorm", 1, 1e-4);
+}
+
+Test(windows, branches_that_are_something_else_stay)
+{
+    start();
+    ortc_edge *x = image();
+    expect("no tap in common", two("Add", window(x, 3, 1, 1, 1)->out[0], window(x, 1, 3, 1, 1)->out[0]),
+           "conv-branches", 0, 0);
+    x = image();
+    expect("another input", two("Add", conv(x)->out[0], conv(relu(x))->out[0]), "conv-branches", 0, 0);
+    x = image();
+    expect("taken from", two("Sub", x, window(x, 3, 3, 1, 1)->out[0]), "conv-branches", 0, 0);
+    expect("no branch", two("Mul", conv(image())->out[0], scalar(2)), "conv-branches", 0, 0);
+    x = image();
+    expect("by column",
+           two("Add", two("Mul", window(x, 3, 3, 1, 1)->out[0], floats(1, EXTENT, 0, 0, 0, true)), x),
+           "conv-branches", 0, 0);
+    x = image();
+    expect("a large factor", two("Add", two("Mul", window(x, 3, 3, 1, 1)->out[0], scalar(1e30f)), x),
+           "conv-branches", 0, 0);
+    x = image();
+    ortc_node *n = window(x, 3, 3, 1, 1);
+    ortc_graph_add_output(g, "sums", n->out[0]);
+    expect("read by others", two("Add", n->out[0], x), "conv-branches", 0, 0);
+    x = image();
+    n = window(x, 1, 1, 1, 1);
+    ortc_graph_add_output(g, "sums", n->out[0]);
+    expect("a branch that is", two("Add", window(x, 3, 3, 1, 1)->out[0], n->out[0]), "conv-branches", 0, 0);
+    x = image();
+    n = node("Conv", 2, (ortc_edge *[]){x, floats(4, CHANNELS, CHANNELS, 3, 3, false)});
+    set_text(n, "auto_pad", "SAME_UPPER");
+    expect("SAME_UPPER", two("Add", n->out[0], x), "conv-branches", 0, 0);
 }
