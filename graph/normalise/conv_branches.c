@@ -1,15 +1,15 @@
-/* graph/normalise/conv_branches.c: what is linear beside a Conv with constant weights, and added to its result,
- * goes into its weights, and so does what is done to the result on the way:
+/* graph/normalise/conv_branches.c: what is linear beside a Conv with constant weights, and added to its
+ * result, goes into its weights, and so does what is done to the result on the way:
  *
  *   conv(x, W) + branch(x)                   or less a branch
  *       branch: x itself, BatchNormalization(x), or a Conv of x whose taps are among this one's
- *   conv(x, W) * f + c                       f, c constant: a number, or one for each channel (/ and - as well)
+ *   conv(x, W) * f + c                       f, c constant: a number, or one a channel (/ and - as well)
  *
  * Networks that are trained with parallel branches are often exported with them (RepVGG, MobileOne, RepViT,
  * FastViT). A Conv whose result others read stays, and so do SAME_UPPER and SAME_LOWER.
  *
- * Source: Ding et al., "RepVGG: Making VGG-style ConvNets Great Again", section 3.3. f32 and f64 only, computed
- * in double and rounded at each step; factors that are no numbers of a usual size stay.
+ * Source: Ding et al., "RepVGG: Making VGG-style ConvNets Great Again", section 3.3. f32 and f64 only,
+ * computed in double and rounded at each step; factors that are no numbers of a usual size stay.
  */
 #include "weights.h"
 
@@ -114,8 +114,8 @@ static double number_of(const ortc_constant *c, int64_t channel)
     return ortc_weights_read(c->dtype, c->data, c->count == 1 ? 0 : channel);
 }
 
-/* A constant that is one number, or one for each channel of a Conv's result, all of them finite and of a usual
- * size where they are factors; NULL: it is none. */
+/* A constant that is one number, or one for each channel of a Conv's result, all of them finite and of a
+ * usual size where they are factors; NULL: it is none. */
 static const ortc_constant *by_channel(const ortc_edge *e, const linear *conv, bool factors)
 {
     const ortc_constant *c = ortc_edge_is_const(e) ? e->constant : NULL;

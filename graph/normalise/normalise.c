@@ -27,6 +27,8 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"raise-casts", ortc_pass_raise_casts},
     {"raise-rotary", ortc_pass_raise_rotary},
     {"raise-attention", ortc_pass_raise_attention},
+    {"image-views", ortc_pass_image_views},
+    {"expand-batchnorm", ortc_pass_expand_batchnorm},
 };
 const size_t ortc_normalise_n_passes = ORTC_LENGTH(ortc_normalise_passes);
 

@@ -56,6 +56,8 @@ ortc_status ortc_pass_raise_swish(ortc_normalise *);
 ortc_status ortc_pass_raise_softmax(ortc_normalise *);
 ortc_status ortc_pass_raise_rotary(ortc_normalise *);
 ortc_status ortc_pass_raise_attention(ortc_normalise *);
+ortc_status ortc_pass_image_views(ortc_normalise *);
+ortc_status ortc_pass_expand_batchnorm(ortc_normalise *);
 ortc_status ortc_pass_raise_casts(ortc_normalise *);
 
 /* Folding makes results of at most the inputs' bytes and so many (fold_constants.c). */
