@@ -211,6 +211,14 @@ static int32_t expand_mean(const ortc_node *n, ortc_pw_builder *b)
     const int32_t sum = expand_ADD(n, b);
     return ortc_pw_2(b, ORTC_PW_DIV, sum, ortc_pw_const(b, sum, ortc_node_n_in(n)));
 }
+/* The number that input i is, if it is a constant of one element; NaN: it is none. */
+static double one_number(const ortc_node *n, uint32_t i)
+{
+    const ortc_port y = ortc_node_in(n, i);
+    for (int32_t d = 0; d < y.rank; d++)
+        if (y.dims[d] != 1) return NAN;
+    return y.data && y.rank >= 0 ? ortc_load_f64(y.data, y.dtype, 0) : NAN;
+}
 /* The exponent may have a type of its own: taken into that of the base where that keeps it, or rounds what is
  * far beyond a float's digits. */
 static int32_t expand_pow(const ortc_node *n, ortc_pw_builder *b)
@@ -218,6 +226,10 @@ static int32_t expand_pow(const ortc_node *n, ortc_pw_builder *b)
     const int32_t x = ortc_pw_in(b, 0), y = ortc_pw_in(b, 1);
     const ortc_dtype tx = ortc_pw_type(b, x), ty = ortc_pw_type(b, y);
     if (tx != ty && (!tx || !ty || ortc_pw_class(tx) != 'F' || ty == ORTC_F64)) return ORTC_PW_NONE;
+    const double power = one_number(n, 1); /* of small ones what is meant is products */
+    const int32_t square = power == 2 || power == 3 ? ortc_pw_2(b, ORTC_PW_MUL, x, x) : ORTC_PW_NONE;
+    if (power == 2) return square;
+    if (power == 3) return ortc_pw_2(b, ORTC_PW_MUL, square, x);
     return ortc_pw_2(b, ORTC_PW_POW, x, ortc_pw_to(b, ORTC_PW_CAST, tx, y));
 }
 static int32_t expand_mod(const ortc_node *n, ortc_pw_builder *b)
