@@ -27,10 +27,12 @@
 #define OWN_MACS 0.25e6  /* more threads have one each of so many */
 #define LONG_MACS 256e6  /* of two to four milliseconds: who cancels a run waits for no more */
 #define GRAIN_MACS 0.1e6
-#define FINISHED 4   /* tiles whose sums are finished together: in L1 */
-#define FAR_WEIGHT 5 /* times a multiplication of many pixels */
-#define LAID_OUT 80  /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
-#define LAID_PART 20 /* from L3 */
+#define FINISHED 4    /* tiles whose sums are finished together: in L1 */
+#define MOST_SEEN 64  /* taps, where some may be left out */
+#define FAR_COLUMNS 4 /* pixels between columns of a window, so that runs that see the same ones are long */
+#define FAR_WEIGHT 5  /* times a multiplication of many pixels */
+#define LAID_OUT 80   /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
+#define LAID_PART 20  /* from L3 */
 #define BEGIN 0.25
 #define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
 
@@ -242,6 +244,31 @@ static int find_scratch(ortc_blocked_plan *p)
     p->places = ((int64_t)(staged + sums + line) + 1) / 2 * 2;
     p->scratch = (size_t)p->places * sizeof(float) + (size_t)places * sizeof(int64_t);
     return 1;
+}
+
+int ortc_blocked_leaves_out(const ortc_blocked_plan *p)
+{
+    return p->type == ORTC_FLOAT_F32 && !p->bytes && !p->pairs && !p->stem && !p->in_place && p->taps > 1 &&
+           p->taps <= MOST_SEEN;
+}
+
+double ortc_blocked_seen(const ortc_blocked_plan *p)
+{
+    const ortc_window_extents *e = &p->e;
+    double share = 1;
+    if (!ortc_blocked_leaves_out(p)) return 1;
+    for (int i = 0; i < 3; i++) {
+        int64_t seen = 0;
+        if (i == 2 && (e->dilation[2] < FAR_COLUMNS || e->stride[2] != 1)) continue;
+        for (int64_t k = 0; k < e->kernel[i]; k++) {
+            const int64_t from = k * e->dilation[i] - e->pad[i], /* what output 0 reads */
+                begin = from < 0 ? ceil_div(-from, e->stride[i]) : 0,
+                          end = e->in[i] > from ? ceil_div(e->in[i] - from, e->stride[i]) : 0;
+            seen += max64(min64(end, e->out[i]) - begin, 0);
+        }
+        share *= (double)seen / (double)(e->out[i] * e->kernel[i]);
+    }
+    return share;
 }
 
 static void find_taps(ortc_blocked_plan *p)
@@ -601,29 +628,97 @@ static void clear_beyond(uint16_t *y, int64_t n, size_t lanes)
         memset(y + lanes, 0, (ORTC_BLOCK - lanes) * sizeof *y);
 }
 
-/* One row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of input. */
-static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, int64_t g1, int64_t block,
-                    int64_t blocks, int64_t row)
+/* n neighbouring pixels of a row, from `at` of the task's on, and the taps that see anything there, which are
+ * the same for all of them. */
+typedef struct run {
+    int64_t at, n;
+    size_t taps; /* 0: all of them */
+    int64_t first, offset[MOST_SEEN], jump[MOST_SEEN];
+} run;
+
+/* Taps first .. end-1 of a dim are in the image, of an output that begins to read at `from`. */
+static void seen_along(const ortc_window_extents *e, int dim, int64_t from, int64_t *first, int64_t *end)
+{
+    *first = from < 0 ? ceil_div(-from, e->dilation[dim]) : 0;
+    *end = e->in[dim] > from ? ceil_div(e->in[dim] - from, e->dilation[dim]) : 0;
+    *end = min64(*end, e->kernel[dim]);
+}
+
+/* The pixels from `at` on that see the same columns of the window. */
+static int64_t alike(const task *t, int64_t at)
+{
+    const ortc_window_extents *e = &t->j->p->e;
+    int64_t n = t->pixels - at;
+    if (e->dilation[2] < FAR_COLUMNS || e->stride[2] != 1) return n;
+    for (int64_t c = 0; c < e->kernel[2]; c++) {
+        const int64_t here = t->column + at - e->pad[2] + c * e->dilation[2], enters = -here,
+                      leaves = e->in[2] - here;
+        if (enters > 0) n = min64(n, enters);
+        if (leaves > 0) n = min64(n, leaves);
+    }
+    return n;
+}
+
+/* Taps beside the image are left out where whole rows, or many pixels of them, have them there: sums of f32
+ * of windows that are laid out. */
+static void find_run(const task *t, int64_t row, int64_t at, run *r)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const ortc_window_extents *e = &p->e;
+    const int64_t columns = e->kernel[2], tap_bytes = p->step * ORTC_BLOCK * (int64_t)sizeof(float);
+    r->at = at, r->n = t->pixels - at, r->taps = 0, r->first = 0;
+    if (!ortc_blocked_leaves_out(p)) return;
+    r->n = alike(t, at);
+    int64_t first[3], end[3], last = 0;
+    seen_along(e, 0, t->plane * e->stride[0] - e->pad[0], &first[0], &end[0]);
+    seen_along(e, 1, (t->row + row) * e->stride[1] - e->pad[1], &first[1], &end[1]);
+    first[2] = 0, end[2] = columns;
+    if (e->dilation[2] >= FAR_COLUMNS && e->stride[2] == 1)
+        seen_along(e, 2, t->column + at - e->pad[2], &first[2], &end[2]);
+    for (int64_t d = first[0]; d < end[0]; d++)
+        for (int64_t i = first[1]; i < end[1]; i++)
+            for (int64_t c = first[2]; c < end[2]; c++) {
+                const int64_t tap = (d * e->kernel[1] + i) * columns + c;
+                if (r->taps)
+                    r->jump[r->taps - 1] = (tap - last) * tap_bytes;
+                else
+                    r->first = tap;
+                r->offset[r->taps++] = p->offset[tap];
+                last = tap;
+            }
+    if (r->taps == (size_t)p->taps) r->taps = 0;
+    if (r->taps) r->jump[r->taps - 1] = (p->taps - last + r->first) * tap_bytes;
+}
+
+/* A run of a row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of
+ * input. */
+static void one_run(const task *t, const run *r, const float *x, int64_t plane, int64_t g0, int64_t g1,
+                    int64_t block, int64_t blocks, int64_t row)
 {
     const job *j = t->j;
     const ortc_blocked_plan *p = j->p;
     const int64_t first = (t->image * p->group * p->outs + block) * p->out_count * ORTC_BLOCK +
-                          ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column) * ORTC_BLOCK;
+                          ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column + r->at) *
+                              ORTC_BLOCK;
     const int few = blocks == 1 && ortc_blocked_has_half(p) && block % p->outs + 1 == p->outs;
     const int last = g1 == p->ins, most = (int)(few ? p->uk->half_pixels : p->uk->most_pixels);
     const int half = j->half && last, straight = j->end.straight || half; /* to where results belong */
     const int apart = !straight && p->chunks == 1; /* sums of some tiles, which stay in L1 */
     const int64_t kept_block = (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK,
                   y_block = straight ? p->out_count * ORTC_BLOCK : kept_block, size = half ? 2 : 4;
-    float *kept = t->sums +
-                  (p->chunks > 1 ? ((block - t->block) * t->rows + row) * t->pixels * ORTC_BLOCK : 0);
+    float *kept = t->sums + (p->chunks > 1
+                                 ? (((block - t->block) * t->rows + row) * t->pixels + r->at) * ORTC_BLOCK
+                                 : 0);
     char *y = straight ? (char *)j->a->y + first * size : (char *)kept;
-    ortc_blocked_tile tile = {.offset = p->offset,
+    const int some_taps = r->taps && !few;
+    const int64_t tap_bytes = p->step * ORTC_BLOCK * (int64_t)sizeof(float); /* of f32 */
+    ortc_blocked_tile tile = {.offset = some_taps ? r->offset : p->offset,
+                              .jump = r->jump,
                               .plane = plane,
                               .groups = (size_t)(g1 - g0),
-                              .taps = (size_t)p->taps,
+                              .taps = some_taps ? r->taps : (size_t)p->taps,
                               .depth = (size_t)(last ? p->depth : p->step),
-                              .w = weights_at(t, block, g0),
+                              .w = weights_at(t, block, g0) + (some_taps ? r->first * tap_bytes : 0),
                               .w_block = (size_t)(p->ins * p->taps * p->step * ORTC_BLOCK),
                               .y_block = (size_t)y_block,
                               .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
@@ -633,28 +728,29 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
                               .lo = straight ? j->a->tail->lo : 0,
                               .hi = straight ? j->a->tail->hi : 0,
                               .more = t->more};
-    ortc_blocked_tile_fn *run = p->pairs   ? p->stem ? p->pairs->stem : p->pairs->dense
-                                : p->bytes ? p->stem ? p->bytes->stem : p->bytes->dense
-                                : few      ? p->stem ? p->uk->half_stem : p->uk->half_dense
-                                : p->stem  ? p->uk->stem
+    ortc_blocked_tile_fn *uk = p->pairs    ? p->stem ? p->pairs->stem : p->pairs->dense
+                               : p->bytes  ? p->stem ? p->bytes->stem : p->bytes->dense
+                               : few       ? p->stem ? p->uk->half_stem : p->uk->half_dense
+                               : some_taps ? p->uk->some
+                               : p->stem   ? p->uk->stem
                                            : p->uk->dense[p->type];
     const char *residual = last && straight ? j->a->residual : NULL;
     if (residual) residual += first * size;
-    const int64_t tiles = ceil_div(t->pixels, most), some = apart ? FINISHED : tiles;
+    const int64_t tiles = ceil_div(r->n, most), some = apart ? FINISHED : tiles;
     const ahead next = ahead_of(t, g0, g1, block, blocks, t->rows * tiles);
-    const int64_t each = t->pixels / tiles, more = t->pixels % tiles;
+    const int64_t each = r->n / tiles, more = r->n % tiles;
     for (int64_t from = 0; from < tiles; from += some) {
-        const int64_t to = min64(from + some, tiles), begin = dealt(t->pixels, tiles, from),
-                      end = dealt(t->pixels, tiles, to), left = apart ? begin : 0;
+        const int64_t to = min64(from + some, tiles), begin = dealt(r->n, tiles, from),
+                      end = dealt(r->n, tiles, to), left = apart ? begin : 0;
         if (apart) tile.y_block = (size_t)((end - begin) * ORTC_BLOCK);
         for (int64_t i = from, at = begin, n; i < to; i++, at += n) {
             n = each + (i < more);
-            tile.x = x + at * p->step;
+            tile.x = x + (r->at + at) * p->step;
             if (next.next) ask(&next, row * tiles + i, &tile);
             tile.y = (float *)(void *)(y + (at - left) * ORTC_BLOCK * size);
             tile.sums = half ? kept + at * ORTC_BLOCK : tile.y;
             if (residual) tile.residual = (const float *)(const void *)(residual + at * ORTC_BLOCK * size);
-            run((size_t)n, (size_t)blocks, &tile);
+            uk((size_t)n, (size_t)blocks, &tile);
         }
         for (int64_t b = 0; last && b < blocks; b++) {
             const size_t lanes = (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes;
@@ -668,6 +764,17 @@ static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, in
             else
                 ortc_blocked_finish(&j->end, (float *)(void *)sums, n, channel, lanes, at);
         }
+    }
+}
+
+/* One row of the task. */
+static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, int64_t g1, int64_t block,
+                    int64_t blocks, int64_t row)
+{
+    run r;
+    for (int64_t at = 0; at < t->pixels; at += r.n) {
+        find_run(t, row, at, &r);
+        one_run(t, &r, x, plane, g0, g1, block, blocks, row);
     }
 }
 

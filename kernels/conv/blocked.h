@@ -8,7 +8,8 @@
  * over the input channels in chunks whose weights for one tile stay in L2, and adds up in the output, or in
  * scratch. The rows that a chunk reads are laid out in scratch first, in f32, with the padding around them
  * and apart by their phase of the stride, so that everything behind sees neighbouring pixels and no border:
- * a copy for every 16 * taps * blocks multiplications. Where nothing is padded, strided or narrow, x is read
+ * a copy for every 16 * taps * blocks multiplications. Taps that a whole row has beside the image (far apart:
+ * a run of its pixels) are left out, of f32. Where nothing is padded, strided or narrow, x is read
  * where it lies; windows of one pixel make one long row of an image.
  *
  * Decisions follow from extents, type and threads, but for the order of sums: results are the same bits on
@@ -72,6 +73,10 @@ enum { ORTC_BLOCKED_DENSE, ORTC_BLOCKED_STEM, ORTC_BLOCKED_PAIRS, ORTC_BLOCKED_S
 int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int form, uint32_t threads,
                            ortc_blocked_plan *out);
 void ortc_blocked_plan_deinit(ortc_blocked_plan *);
+
+/* Whether taps beside the image are left out; the share of a window's taps that are not. */
+int ortc_blocked_leaves_out(const ortc_blocked_plan *p);
+double ortc_blocked_seen(const ortc_blocked_plan *p);
 
 /* Whether the last block of output goes by tiles of half of a block. */
 static inline int ortc_blocked_has_half(const ortc_blocked_plan *p)

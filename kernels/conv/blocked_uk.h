@@ -41,7 +41,9 @@ typedef struct ortc_blocked_more {
 typedef struct ortc_blocked_tile {
     const float *x;
     const int64_t *offset; /* floats, of each tap */
-    int64_t plane;         /* floats from a group to the next */
+    /* of `some`: bytes of weights from a tap to the next, and from the last to the next group's first */
+    const int64_t *jump;
+    int64_t plane; /* floats from a group to the next */
     size_t groups, taps;
     size_t depth;      /* channels of the last group, 1..16; of the others all count */
     const void *w;     /* of the first output block */
@@ -142,6 +144,7 @@ typedef struct ortc_blocked_pairs {
 typedef struct ortc_blocked_uk {
     size_t most_pixels, most_blocks;
     ortc_blocked_tile_fn *dense[3]; /* by the type of weights, ORTC_FLOAT_* (convert.h) */
+    ortc_blocked_tile_fn *some;     /* of f32: those taps that are given, with jumps */
     ortc_blocked_tile_fn *stem;     /* f32 weights */
     /* Of one block of f32 of which the first 8 channels are, the others become 0: more pixels,
      * 1 .. half_pixels. 0: there are none, where a register has 16. */

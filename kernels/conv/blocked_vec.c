@@ -128,8 +128,8 @@ VFN void channel(const int type, const int vectors, const int np, const int nb, 
     }
 }
 
-/* half: of the block's vectors. */
-VFN void tile(const int type, const int stem, const int half, const int np, const int nb,
+/* half: of the block's vectors. some: of the taps, which have jumps. */
+VFN void tile(const int type, const int stem, const int half, const int some, const int np, const int nb,
               const ortc_blocked_tile *t)
 {
     const size_t size = type == F32 ? 4 : 2, step = stem ? 1 : ORTC_BLOCK;
@@ -143,12 +143,13 @@ VFN void tile(const int type, const int stem, const int half, const int np, cons
      * least one: what a loop that may not run needs, compilers keep in memory. */
     const char *w = t->w, *next = t->next;
     const float *x = t->x;
-    const int64_t *offset = t->offset;
+    const int64_t *offset = t->offset, *jump = t->jump;
     const size_t taps = t->taps, lines = stem ? 0 : t->next_lines,
                  narrow = t->depth < ORTC_BLOCK ? taps : 0; /* of the last group */
     size_t tap = 0, left = t->groups * taps;
     do {
         const float *s = x + offset[tap];
+        const char *behind = some ? w + jump[tap] : NULL;
         if (++tap == taps) tap = 0, x += t->plane;
         for (size_t i = 0; i < lines; i++, next += ORTC_BLOCKED_LINE)
             UNROLL for (int b = 0; b < nb; b++)
@@ -168,6 +169,7 @@ VFN void tile(const int type, const int stem, const int half, const int np, cons
                 channel(type, vectors, np, nb, step, s + i, w + i * ORTC_BLOCK * size, t->w_block, sum);
             w += ORTC_BLOCK * ORTC_BLOCK * size;
         }
+        if (some) w = behind;
     } while (--left);
     if (t->residual) EACH_SUM(v = v_add(v, v_load_f32(AT(t->residual, t->y_block), LANES)))
     if (t->clip) {
@@ -184,24 +186,28 @@ VFN void tile(const int type, const int stem, const int half, const int np, cons
     }
 }
 
-#define TILE(np, T, stem, nb) \
-    static void tile_##T##_##stem##_##nb##_##np(const ortc_blocked_tile *t) { tile(T, stem, 0, np, nb, t); }
-#define ENTRY(np, T, stem, nb) tile_##T##_##stem##_##nb##_##np,
+enum { STEM = 1, SOME }; /* of the taps; 0: all of them */
+#define TILE(np, T, how, nb) \
+    static void tile_##T##_##how##_##nb##_##np(const ortc_blocked_tile *t) \
+    { \
+        tile(T, (how) == STEM, 0, (how) == SOME, np, nb, t); \
+    }
+#define ENTRY(np, T, how, nb) tile_##T##_##how##_##nb##_##np,
 #if BLOCKS == 2
 #define EACH_OF_2(X, ...) EACH(X, __VA_ARGS__)
-#define SECOND(T, stem) \
-    , { EACH(ENTRY, T, stem, 2) }
+#define SECOND(T, how) \
+    , { EACH(ENTRY, T, how, 2) }
 #else
 #define EACH_OF_2(X, ...)
-#define SECOND(T, stem)
+#define SECOND(T, how)
 #endif
-#define TILES(name, T, stem) \
-    EACH(TILE, T, stem, 1) \
-    EACH_OF_2(TILE, T, stem, 2) \
+#define TILES(name, T, how) \
+    EACH(TILE, T, how, 1) \
+    EACH_OF_2(TILE, T, how, 2) \
     static void name(size_t pixels, size_t blocks, const ortc_blocked_tile *t) \
     { \
         static void (*const tiles[BLOCKS][PIXELS])(const ortc_blocked_tile *) = { \
-            {EACH(ENTRY, T, stem, 1)} SECOND(T, stem)}; \
+            {EACH(ENTRY, T, how, 1)} SECOND(T, how)}; \
         assert(pixels >= 1 && pixels <= PIXELS && blocks >= 1 && blocks <= BLOCKS); \
         tiles[blocks - 1][pixels - 1](t); \
     }
@@ -209,9 +215,10 @@ TILES(dense_f32, F32, 0)
 TILES(dense_f16, F16, 0)
 TILES(dense_bf16, BF16, 0)
 TILES(stem_f32, F32, 1)
+TILES(some_f32, F32, 2)
 #if HALF_PIXELS
 #define HALF_TILE(np, stem) \
-    static void half_##stem##_##np(const ortc_blocked_tile *t) { tile(F32, stem, 1, np, 1, t); }
+    static void half_##stem##_##np(const ortc_blocked_tile *t) { tile(F32, stem, 1, 0, np, 1, t); }
 #define HALF_ENTRY(np, stem) half_##stem##_##np,
 #define HALF_TILES(name, stem) \
     EACH_HALF(HALF_TILE, stem) \
@@ -475,9 +482,19 @@ static void scale_rows(size_t rows, const float *x, const float *factor, float *
     }
 }
 
-const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {
-    PIXELS,      BLOCKS,      {dense_f32, dense_f16, dense_bf16},
-    stem_f32,    HALF_PIXELS, half_dense,
-    half_stem,   depthwise,   {widen_f32, widen_f16, widen_bf16},
-    widen_bytes, to_integers, {finish_f32, finish_f16, finish_bf16},
-    sum_rows,    scale_rows,  {narrow_f32, narrow_f16, narrow_bf16}};
+const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
+                                                 BLOCKS,
+                                                 {dense_f32, dense_f16, dense_bf16},
+                                                 some_f32,
+                                                 stem_f32,
+                                                 HALF_PIXELS,
+                                                 half_dense,
+                                                 half_stem,
+                                                 depthwise,
+                                                 {widen_f32, widen_f16, widen_bf16},
+                                                 widen_bytes,
+                                                 to_integers,
+                                                 {finish_f32, finish_f16, finish_bf16},
+                                                 sum_rows,
+                                                 scale_rows,
+                                                 {narrow_f32, narrow_f16, narrow_bf16}};

@@ -260,7 +260,7 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
     /* a single pixel waits for weights, however it goes */
     const double share = g->images * g->out_count > 1 ? share_of_rate(d->uk, row, d->outs) : 0.95;
     if (b->way >= PAIRS) return pairs_clocks(g, d, least * padded / share, tasks, vectors);
-    return least * padded / share + 2 * laid_out + 0.8 * vectors;
+    return least * ortc_blocked_seen(d) * padded / share + 2 * laid_out + 0.8 * vectors;
 }
 
 static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question *q, ortc_offer *o,

@@ -534,7 +534,7 @@ Test(plan, conv_is_chosen_by_shape)
         int64_t channels, extent, filters, window, group;
         const char *kernel;
     } table[] = {{32, 16, 32, 3, 32, "conv.depthwise"},    {8, 32, 8, 3, 2, "conv.columns"},
-                 {64, 32, 64, 1, 1, "conv.pointwise"},     {128, 7, 128, 3, 1, "conv.winograd_2x2"},
+                 {64, 32, 64, 1, 1, "conv.pointwise"},     {64, 56, 64, 3, 1, "conv.winograd_4x4"},
                  {128, 7, 128, 1, 1, "conv.turned"},       {128, 7, 4, 3, 2, "conv.columns"},
                  {1024, 7, 1024, 1, 1, "conv.blocked_1x1"}};
     ortc_cpu_features_set_mask(~(uint32_t)ORTC_CPU_AMX);
