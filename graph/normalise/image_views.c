@@ -61,7 +61,8 @@ static bool is_number(ortc_dim d) { return d > 0 && d <= INT32_MAX; }
 /* Whether image is [N, C, ..] and rows are [N, C, all of the others]. */
 static bool merges(const ortc_edge *image, const ortc_edge *rows)
 {
-    if (image->rank < 3 || image->rank > MAX_IMAGE || rows->rank != 3) return false;
+    if (!image->type || !rows->type || image->rank < 3 || image->rank > MAX_IMAGE || rows->rank != 3)
+        return false;
     if (!ortc_match_same(image->dims[0], rows->dims[0]) || image->dims[1] != rows->dims[1]) return false;
     for (int32_t i = 1; i < image->rank; i++)
         if (!is_number(image->dims[i])) return false;
@@ -161,6 +162,8 @@ static ortc_status go_first(ortc_normalise *p, ortc_node *n)
     if (!is_image(x) || !ortc_match_reader(x, 1)) return ORTC_OK;
     ortc_edge *own = ortc_edge_create(p->graph, NULL);
     if (!own || !ortc_edge_set_shape(own, y->type, x->rank, x->dims)) return ortc_no_memory(p->error, 0);
+    for (ortc_node *view = last; view != first; view = view->in[0]->producer)
+        view->in[0]->origin = NULL; /* its value is another from now on */
     y->producer = NULL, n->out[0] = NULL;
     viewed->producer = NULL, last->out[0] = NULL;
     if (!ortc_node_set_in(n, 0, x) || !ortc_node_set_out(n, 0, own) || !ortc_node_set_in(first, 0, own) ||

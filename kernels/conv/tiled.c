@@ -311,6 +311,21 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
 
 void ortc_tiled_plan_deinit(ortc_tiled_plan *p) { free(p->offset); }
 
+/* The share of a window's taps that bands do not leave out (seen_taps), as far as planes say. */
+static double seen_planes(const ortc_tiled_plan *p)
+{
+    const ortc_window_extents *e = &p->e;
+    int64_t seen = 0;
+    if (p->stem || p->kind == ORTC_TILED_BYTES || p->kind == ORTC_TILED_PLAIN) return 1;
+    for (int64_t k = 0; k < e->kernel[0]; k++) {
+        const int64_t from = k * e->dilation[0] - e->pad[0], /* what plane 0 reads */
+            begin = from < 0 ? ceil_div(-from, e->stride[0]) : 0,
+                      end = e->in[0] > from ? ceil_div(e->in[0] - from, e->stride[0]) : 0;
+        seen += max64(min64(end, e->out[0]) - begin, 0);
+    }
+    return (double)seen / (double)(e->out[0] * e->kernel[0]);
+}
+
 /* Clocks as measured (bench_conv on a Xeon with AMX): tiles reach 0.9 of the unit's rate; 64 bytes, of pieces
  * three times that, are laid out in so many; a vector of sums is stored, read and stored again in 5; and
  * weights come from memory as far as they are more than f32's. Pieces begin later, most of all where one loop
@@ -325,7 +340,7 @@ double ortc_tiled_clocks(const ortc_tiled_plan *p)
     const double vectors = (double)(p->images * p->group * p->outs * p->out_count);
     const double weights = (double)p->group * (double)weights_of(p) / (double)p->pieces;
     const double more = p->kind == ORTC_TILED_PLAIN ? 0 : ((double)p->pieces - 2) / 6;
-    return product_clocks(p) / 0.9 + laid[p->kind] * pixels + 5 * vectors + weights * more +
+    return product_clocks(p) * seen_planes(p) / 0.9 + laid[p->kind] * pixels + 5 * vectors + weights * more +
            (!ortc_tiled_in_pieces(p->kind) ? 2000
             : p->together                  ? BEGIN_TOGETHER
                                            : BEGIN_PIECES);
@@ -529,6 +544,26 @@ static void tiles_beside(const band *b, int64_t count, ortc_tiled_tile *tile, in
     }
 }
 
+/* The taps that a band sees anything under, *first and so many behind it: others are left out, planes of the
+ * window, or of one plane its rows. Of floats whose weights are packed. */
+static int64_t seen_taps(const band *b, int64_t *first)
+{
+    const ortc_tiled_plan *p = b->j->p;
+    const ortc_window_extents *e = &p->e;
+    const int dim = e->kernel[0] > 1 ? 0 : 1;
+    *first = 0;
+    if (p->stem || p->kind == ORTC_TILED_BYTES || p->kind == ORTC_TILED_PLAIN || e->kernel[dim] == 1)
+        return p->taps;
+    const int64_t row = dim ? b->row : b->plane, rows = dim ? b->rows : 1, d = e->dilation[dim],
+                  top = row * e->stride[dim] - e->pad[dim], last = top + (rows - 1) * e->stride[dim],
+                  begin = last < 0 ? ceil_div(-last, d) : 0,
+                  end = min64(e->in[dim] > top ? ceil_div(e->in[dim] - top, d) : 0, e->kernel[dim]),
+                  each = p->taps / e->kernel[dim];
+    if (begin >= end) return p->taps; /* it sees nothing */
+    *first = begin * each;
+    return (end - begin) * each;
+}
+
 /* Units u0 .. u1-1 of a band, blocks b0 .. b1-1 of its group's output; `count` bands alike have one unit. */
 static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t u0, int64_t u1, float *sums)
 {
@@ -536,8 +571,11 @@ static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t 
     const ortc_tiled_plan *p = j->p;
     const int64_t each = weights_of(p) / p->outs, tiles_each = tiles_in(b, u0, u1),
                   bytes = p->kind == ORTC_TILED_BYTES;
-    const int64_t at_once = ortc_tiled_groups_at_once(p->kind, p->groups, p->taps);
+    int64_t first;
+    const int64_t seen = seen_taps(b, &first), some = count == 1 && seen < p->taps,
+                  at_once = some ? 1 : ortc_tiled_groups_at_once(p->kind, p->groups, p->taps);
     ortc_tiled_tile tile = ortc_tiled_tile_of(j);
+    if (some) tile.taps = (size_t)seen, tile.offset += first; /* between groups some weights lie unused */
     /* Windows over a small image of bytes: all of its pixels, which lie in L1, beside one block of filters,
      * so that weights, which come from far away, are read once. */
     const int64_t wide = bytes && p->taps > 1 && u1 - u0 == 1 && tiles_each == 2,
@@ -573,7 +611,7 @@ static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t 
             }
             for (int64_t q = from, g = 0; q < to && g < p->groups;) {
                 tile.groups = (size_t)min64(at_once, p->groups - g), tile.more = g > 0;
-                tile.w = w + g * p->taps * tile.w_step;
+                tile.w = w + (g * p->taps + (some ? first : 0)) * tile.w_step;
                 tile.x = b->laid + g * tile.group + q * p->step;
                 tile.sums = behind ? next_sums : sums + (q - from) * BLOCK;
                 if (p->ahead) {

@@ -8,6 +8,8 @@
  * than what tiles of their own would leave empty. Small images are laid out once for all in shared memory,
  * others band by band.
  *
+ * Of floats a band leaves out planes of the window that lie beside the image, or, of one plane, its rows.
+ *
  * A plain image of up to 4 channels (a stem; not of pieces) is laid out as [row's phase][row][pixel][4
  * channels].
  *
