@@ -675,6 +675,9 @@ static void find_run(const task *t, int64_t row, int64_t at, run *r)
     first[2] = 0, end[2] = columns;
     if (e->dilation[2] >= FAR_COLUMNS && e->stride[2] == 1)
         seen_along(e, 2, t->column + at - e->pad[2], &first[2], &end[2]);
+    if (end[0] - first[0] == e->kernel[0] && end[1] - first[1] == e->kernel[1] &&
+        end[2] - first[2] == columns)
+        return;
     for (int64_t d = first[0]; d < end[0]; d++)
         for (int64_t i = first[1]; i < end[1]; i++)
             for (int64_t c = first[2]; c < end[2]; c++) {
@@ -686,7 +689,6 @@ static void find_run(const task *t, int64_t row, int64_t at, run *r)
                 r->offset[r->taps++] = p->offset[tap];
                 last = tap;
             }
-    if (r->taps == (size_t)p->taps) r->taps = 0;
     if (r->taps) r->jump[r->taps - 1] = (p->taps - last + r->first) * tap_bytes;
 }
 
