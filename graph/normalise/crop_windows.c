@@ -60,13 +60,21 @@ static uint32_t exponent_of(ortc_dtype t)
 static bool is_finite(const ortc_constant *w)
 {
     const uint32_t exponent = exponent_of(w->dtype);
-    const size_t size = ortc_dtype_bits(w->dtype) / 8;
-    for (int64_t i = 0; i < w->count; i++) {
-        uint32_t bits = 0;
-        memcpy(&bits, (const char *)w->data + (size_t)i * size, size);
-        if ((bits & exponent) == exponent) return false;
-    }
-    return true;
+    const char *x = w->data;
+    uint32_t narrow = 0;
+    uint16_t half = 0;
+    bool found = false;
+    if (ortc_dtype_bits(w->dtype) == 32)
+        for (int64_t i = 0; i < w->count; i++) {
+            memcpy(&narrow, x + i * 4, 4);
+            found |= (narrow & exponent) == exponent;
+        }
+    else
+        for (int64_t i = 0; i < w->count; i++) {
+            memcpy(&half, x + i * 2, 2);
+            found |= (half & exponent) == exponent;
+        }
+    return !found;
 }
 
 /* W without what is left out. NULL: no memory. */
@@ -83,13 +91,19 @@ static ortc_edge *cropped(ortc_normalise *p, const ortc_constant *w, const axis 
     ortc_constant *made;
     char *data = malloc((size_t)count * size + 1), *to = data;
     if (!data) return NULL;
+    /* what is whole behind a dim is a part of its elements */
+    for (int i = 0; i < MAX_SPATIAL - 1 && of[2].end - of[2].begin == of[2].taps; i++) {
+        const int64_t taps = of[2].taps;
+        of[2] = (axis){.taps = of[1].taps * taps, .begin = of[1].begin * taps, .end = of[1].end * taps};
+        of[1] = of[0];
+        of[0] = (axis){.taps = 1, .end = 1};
+    }
+    const size_t run = (size_t)(of[2].end - of[2].begin) * size;
     for (int64_t f = 0; f < w->dims[0] * w->dims[1]; f++)
         for (int64_t a = of[0].begin; a < of[0].end; a++)
-            for (int64_t b = of[1].begin; b < of[1].end; b++) {
+            for (int64_t b = of[1].begin; b < of[1].end; b++, to += run) {
                 const int64_t at = ((f * of[0].taps + a) * of[1].taps + b) * of[2].taps + of[2].begin;
-                const size_t run = (size_t)(of[2].end - of[2].begin) * size;
                 memcpy(to, (const char *)w->data + (size_t)at * size, run);
-                to += run;
             }
     if (ortc_constant_create(w->dtype, w->rank, dims, data, (size_t)count * size, free, data, &made, NULL) !=
         ORTC_OK) {
