@@ -36,17 +36,7 @@ static bool dims_of(const ortc_edge *x, const ortc_edge *v, const ortc_edge *c, 
 
 static bool replace(ortc_normalise *p, ortc_node *last, ortc_edge *x, ortc_edge *c, const int64_t *dims)
 {
-    const size_t bytes = (size_t)x->rank * sizeof *dims;
-    const int64_t rank = x->rank;
-    ortc_constant *shape;
-    int64_t *data = malloc(bytes);
-    if (!data) return false;
-    memcpy(data, dims, bytes);
-    if (ortc_constant_create(ORTC_I64, 1, &rank, data, bytes, free, data, &shape, NULL) != ORTC_OK) {
-        free(data);
-        return false;
-    }
-    ortc_edge *target = ortc_graph_constant(p->graph, NULL, shape), *view = ortc_edge_create(p->graph, NULL),
+    ortc_edge *target = ortc_match_integers(p, dims, x->rank), *view = ortc_edge_create(p->graph, NULL),
               *y = last->out[0];
     ortc_node *reshape = ortc_node_create(p->graph, ortc_op_find("", "Reshape"), NULL, 2, 1);
     ortc_node *add = ortc_node_create(p->graph, ortc_op_find("", "Add"), NULL, 2, 1);

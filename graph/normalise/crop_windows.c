@@ -113,12 +113,6 @@ static ortc_edge *cropped(ortc_normalise *p, const ortc_constant *w, const axis 
     return ortc_graph_constant(p->graph, NULL, made);
 }
 
-static bool set_ints(ortc_node *n, const char *name, size_t count, const int64_t *v)
-{
-    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INTS, .count = count, .u.ints = v};
-    return ortc_node_set_attr(n, name, &a);
-}
-
 static ortc_status crop_window(ortc_normalise *p, ortc_node *n)
 {
     const ortc_edge *x = n->in[0], *we = ortc_node_in_edge(n, 1);
@@ -138,8 +132,8 @@ static ortc_status crop_window(ortc_normalise *p, ortc_node *n)
     }
     if (!less || !is_finite(w)) return ORTC_OK;
     ortc_edge *made = cropped(p, w, axes);
-    if (!made || !ortc_node_set_in(n, 1, made) || !set_ints(n, "pads", 2 * spatial, pads) ||
-        !set_ints(n, "kernel_shape", spatial, kernel))
+    if (!made || !ortc_node_set_in(n, 1, made) || !ortc_match_set_ints(n, "pads", 2 * spatial, pads) ||
+        !ortc_match_set_ints(n, "kernel_shape", spatial, kernel))
         return ortc_no_memory(p->error, w->bytes);
     p->edits++;
     return ORTC_OK;

@@ -69,40 +69,21 @@ static bool merges(const ortc_edge *image, const ortc_edge *rows)
     return is_number(rows->dims[2]);
 }
 
-static ortc_edge *integers(ortc_normalise *p, const int64_t *values, int64_t count)
-{
-    const size_t bytes = (size_t)count * sizeof *values;
-    ortc_constant *c;
-    int64_t *data = malloc(bytes);
-    if (!data) return NULL;
-    memcpy(data, values, bytes);
-    if (ortc_constant_create(ORTC_I64, 1, &count, data, bytes, free, data, &c, NULL) == ORTC_OK)
-        return ortc_graph_constant(p->graph, NULL, c);
-    free(data);
-    return NULL;
-}
-
-static bool set_perm(ortc_node *n, size_t count, const int64_t *perm)
-{
-    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INTS, .count = count, .u.ints = perm};
-    return ortc_node_set_attr(n, "perm", &a);
-}
-
-/* `second` makes y of x by way of dims, in the place of n. */
+/* n's result by way of dims: a view of x that is transposed, or the other way round. */
 static ortc_status replace(ortc_normalise *p, ortc_node *n, bool views_first, const ortc_dim *dims,
                            int32_t rank, const int64_t *target, const int64_t *perm, ortc_edge *x)
 {
     ortc_edge *y = n->out[0];
     const ortc_dtype t = x->type->dtype;
     const int64_t n_target = views_first ? rank : 3;
-    ortc_edge *shape = integers(p, target, n_target), *middle, *in[2] = {x, shape};
+    ortc_edge *shape = ortc_match_integers(p, target, n_target), *middle, *in[2] = {x, shape};
     const size_t n_perm = (size_t)(views_first ? rank : x->rank);
     ortc_node *last = ortc_node_create(p->graph, ortc_op_find("", views_first ? "Transpose" : "Reshape"),
                                        NULL, views_first ? 1 : 2, 1);
     if (!shape || !last) return ortc_no_memory(p->error, 0);
     middle = ortc_match_apply(p, n, views_first ? "Reshape" : "Transpose", views_first ? 2 : 1, in, t, rank,
                               dims);
-    if (!middle || !set_perm(views_first ? last : middle->producer, n_perm, perm) ||
+    if (!middle || !ortc_match_set_ints(views_first ? last : middle->producer, "perm", n_perm, perm) ||
         !ortc_node_set_in(last, 0, middle) || (!views_first && !ortc_node_set_in(last, 1, shape)))
         return ortc_no_memory(p->error, 0);
     ortc_node_move_before(last, n);

@@ -142,6 +142,15 @@ static inline bool ortc_match_set_int(ortc_node *n, const char *name, int64_t va
     return ortc_node_set_attr(n, name, &a);
 }
 
+static inline bool ortc_match_set_ints(ortc_node *n, const char *name, size_t count, const int64_t *v)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INTS, .count = count, .u.ints = v};
+    return ortc_node_set_attr(n, name, &a);
+}
+
+/* A constant vector of integers; NULL: no memory. (raise.c) */
+ortc_edge *ortc_match_integers(ortc_normalise *, const int64_t *values, int64_t count);
+
 /* Element i of an attribute of `count` integers in 0 .. 2^31 - 1; -1: it has others. */
 static inline int64_t ortc_match_number(const ortc_node *n, const char *name, size_t count, size_t i,
                                         int64_t otherwise)

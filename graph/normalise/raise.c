@@ -118,6 +118,19 @@ ortc_edge *ortc_match_narrow(ortc_normalise *p, ortc_edge *e, ortc_dtype t)
 
 /* ---- Raising ------------------------------------------------------------------------------------------- */
 
+ortc_edge *ortc_match_integers(ortc_normalise *p, const int64_t *values, int64_t count)
+{
+    const size_t bytes = (size_t)count * sizeof *values;
+    ortc_constant *c;
+    int64_t *data = malloc(bytes);
+    if (!data) return NULL;
+    memcpy(data, values, bytes);
+    if (ortc_constant_create(ORTC_I64, 1, &count, data, bytes, free, data, &c, NULL) == ORTC_OK)
+        return ortc_graph_constant(p->graph, NULL, c);
+    free(data);
+    return NULL;
+}
+
 ortc_edge *ortc_match_apply(ortc_normalise *p, ortc_node *before, const char *op, uint32_t n_in,
                             ortc_edge *const *in, ortc_dtype t, int32_t rank, const ortc_dim *dims)
 {

@@ -45,19 +45,6 @@ static int64_t part_of(const ortc_node *n, const heads *h)
     return i >= 0 && i < (double)h->parts && n->out[0] ? (int64_t)i : -1;
 }
 
-static ortc_edge *vector(ortc_normalise *p, const int64_t *values, int64_t count)
-{
-    const size_t bytes = (size_t)count * sizeof *values;
-    ortc_constant *c;
-    int64_t *data = malloc(bytes);
-    if (!data) return NULL;
-    memcpy(data, values, bytes);
-    if (ortc_constant_create(ORTC_I64, 1, &count, data, bytes, free, data, &c, NULL) == ORTC_OK)
-        return ortc_graph_constant(p->graph, NULL, c);
-    free(data);
-    return NULL;
-}
-
 /* A node before another; NULL: no memory. */
 static ortc_node *node(ortc_normalise *p, ortc_node *before, const char *op, ortc_edge *x, ortc_edge *second,
                        uint32_t n_out)
@@ -82,7 +69,7 @@ static bool split(ortc_normalise *p, ortc_node *before, heads *h)
     const ortc_dim dims[3] = {h->batch, h->length, each};
     int64_t sizes[MAX_PARTS];
     for (int64_t i = 0; i < h->parts; i++) sizes[i] = each;
-    ortc_edge *by = vector(p, sizes, h->parts);
+    ortc_edge *by = ortc_match_integers(p, sizes, h->parts);
     ortc_node *n = by ? node(p, before, "Split", h->x, by, (uint32_t)h->parts) : NULL;
     bool done = n && ortc_node_set_attr(n, "axis", &axis);
     for (int64_t i = 0; done && i < h->parts; i++)
@@ -96,7 +83,7 @@ static bool replace(ortc_normalise *p, ortc_node *gather, const heads *h, int64_
     const ortc_attr perm = {.size = sizeof perm, .kind = ORTC_ATTR_INTS, .count = 4, .u.ints = swap};
     const int64_t target[4] = {0, 0, h->count, h->size};
     const ortc_dim dims[4] = {h->batch, h->length, h->count, h->size};
-    ortc_edge *to = vector(p, target, 4), *y = gather->out[0];
+    ortc_edge *to = ortc_match_integers(p, target, 4), *y = gather->out[0];
     ortc_node *reshape = to ? node(p, gather, "Reshape", h->split[part], to, 1) : NULL;
     ortc_edge *rows = reshape ? result(reshape, 0, h->x->type, 4, dims) : NULL;
     ortc_node *transpose = rows ? node(p, gather, "Transpose", rows, NULL, 1) : NULL;
