@@ -12,44 +12,21 @@
  * computed in double and rounded at each step; factors that are no numbers of a usual size stay.
  */
 #include "weights.h"
+#include "windows.h"
 
-enum { MAX_SPATIAL = 3 };
 #define LARGEST 0x1p40 /* of factors; as much below 1 */
-
-typedef struct axis {
-    int64_t taps, dilation, stride, before, after;
-} axis;
 
 /* y[m] = sum of W[m][c] x[c of its group] + b[m]; axes behind the last have one tap. */
 typedef struct linear {
     ortc_dtype t;
     int64_t filters, group, channels; /* channels: of a group */
-    axis axes[MAX_SPATIAL];
+    ortc_window_axis axes[ORTC_MAX_WINDOW_DIMS];
     const ortc_constant *w, *b; /* W NULL: x by channel, b NULL: zeros */
     bool normalises;            /* w NULL: by this; else as it is */
     ortc_batchnorm norm;
 } linear;
 
-static const axis one_tap = {1, 1, 1, 0, 0};
-
-static bool read_axes(const ortc_node *n, const ortc_constant *w, axis *axes)
-{
-    const size_t spatial = (size_t)w->rank - 2;
-    if (strcmp(ortc_node_string(n, "auto_pad", "NOTSET"), "NOTSET")) return false;
-    for (size_t i = 0; i < MAX_SPATIAL; i++) axes[i] = one_tap;
-    for (size_t i = 0; i < spatial; i++) {
-        axis *a = &axes[i];
-        *a = (axis){.taps = w->dims[2 + i],
-                    .dilation = ortc_match_number(n, "dilations", spatial, i, 1),
-                    .stride = ortc_match_number(n, "strides", spatial, i, 1),
-                    .before = ortc_match_number(n, "pads", 2 * spatial, i, 0),
-                    .after = ortc_match_number(n, "pads", 2 * spatial, spatial + i, 0)};
-        if (a->taps < 1 || a->taps > INT32_MAX || a->dilation < 1 || a->stride < 1 || a->before < 0 ||
-            a->after < 0)
-            return false;
-    }
-    return true;
-}
+static const ortc_window_axis one_tap = {1, 1, 1, 0, 0};
 
 static bool read_conv(const ortc_node *n, linear *l)
 {
@@ -57,11 +34,13 @@ static bool read_conv(const ortc_node *n, linear *l)
     const ortc_edge *we = ortc_node_in_edge(n, 1), *be = ortc_node_in_edge(n, 2);
     if (!we || !ortc_edge_is_const(we) || (be && !ortc_edge_is_const(be))) return false;
     const ortc_constant *w = we->constant, *b = be ? be->constant : NULL;
-    if (!ortc_weights_are(w) || w->rank < 3 || w->rank > 2 + MAX_SPATIAL || w->count == 0) return false;
+    if (!ortc_weights_are(w) || w->rank < 3 || w->rank > 2 + ORTC_MAX_WINDOW_DIMS || w->count == 0)
+        return false;
     *l = (linear){w->dtype, w->dims[0], ortc_node_int(n, "group", 1), w->dims[1], .w = w, .b = b};
     if (l->group < 1 || l->filters % l->group || (b && (b->dtype != l->t || b->count != l->filters)))
         return false;
-    return read_axes(n, w, l->axes);
+    for (int i = 0; i < ORTC_MAX_WINDOW_DIMS; i++) l->axes[i] = one_tap;
+    return ortc_window_axes(n, w, l->axes);
 }
 
 /* What e makes of x, with as many channels as the Conv at hand; false: it is no branch, or others read it. */
@@ -82,8 +61,8 @@ static bool has_taps(const linear *host, const linear *branch, int64_t *at, int6
 {
     if (branch->t != host->t || branch->group % host->group || host->filters % branch->group) return false;
     if (host->channels * host->group != branch->channels * branch->group) return false;
-    for (int i = 0; i < MAX_SPATIAL; i++) {
-        const axis *h = &host->axes[i], *b = &branch->axes[i];
+    for (int i = 0; i < ORTC_MAX_WINDOW_DIMS; i++) {
+        const ortc_window_axis *h = &host->axes[i], *b = &branch->axes[i];
         const int64_t first = h->before - b->before;
         apart[i] = b->dilation / h->dilation, at[i] = first / h->dilation;
         if (h->stride != b->stride || first < 0 || first % h->dilation ||
@@ -106,7 +85,8 @@ typedef struct step {
     bool divides;           /* SCALE */
     const ortc_constant *c; /* SCALE, SHIFT: one number, or one for each channel */
     linear branch;
-    int64_t at[MAX_SPATIAL], apart[MAX_SPATIAL]; /* of the branch's taps, among the Conv's */
+    int64_t at[ORTC_MAX_WINDOW_DIMS],
+        apart[ORTC_MAX_WINDOW_DIMS]; /* of the branch's taps, among the Conv's */
 } step;
 
 static double number_of(const ortc_constant *c, int64_t channel)
@@ -188,7 +168,7 @@ static void add_run(ortc_dtype t, void *to, int64_t to_step, const void *from, i
 static void add_branch(const linear *h, const step *s, int64_t m, char *row, void *bias)
 {
     const linear *l = &s->branch;
-    const axis *a = h->axes, *b = l->axes;
+    const ortc_window_axis *a = h->axes, *b = l->axes;
     const int64_t taps = a[0].taps * a[1].taps * a[2].taps, own = b[0].taps * b[1].taps * b[2].taps;
     const size_t element = ortc_dtype_bits(h->t) / 8;
     /* the branch's channels among those of the Conv's group */

@@ -5,50 +5,28 @@
  * Extents are numbers, weights constant and finite (an infinity times padding is not 0), and no padding may
  * become negative.
  */
-#include "match.h"
+#include "windows.h"
 
-enum { MAX_SPATIAL = 3 };
+/* Taps begin .. end-1 of an axis are kept. */
+typedef struct kept {
+    int64_t taps, begin, end;
+} kept;
 
-/* An axis: extents of the input and of the window, what is before and behind the input; then the taps that
- * are kept. */
-typedef struct axis {
-    int64_t in, taps, dilation, stride, before, after;
-    int64_t begin, end;
-} axis;
-
-/* Leaves out taps at both ends; false: no tap sees anything, or padding would be negative. */
-static bool crop(axis *a)
+/* Leaves out taps at both ends of an axis over `in` elements, and padding with them; false: no tap sees
+ * anything, or padding would be negative. */
+static bool crop(ortc_window_axis *a, int64_t in, kept *k)
 {
-    const int64_t outs = (a->in + a->before + a->after - (a->taps - 1) * a->dilation - 1) / a->stride + 1;
-    a->begin = a->taps, a->end = 0;
+    if (in < 1 || in > INT32_MAX || in + a->before + a->after <= (a->taps - 1) * a->dilation) return false;
+    const int64_t outs = (in + a->before + a->after - (a->taps - 1) * a->dilation - 1) / a->stride + 1;
+    *k = (kept){a->taps, a->taps, 0};
     for (int64_t i = 0; i < a->taps; i++) {
         const int64_t first = i * a->dilation - a->before, last = first + (outs - 1) * a->stride;
-        if (last < 0 || first >= a->in) continue;
-        if (i < a->begin) a->begin = i;
-        a->end = i + 1;
+        if (last < 0 || first >= in) continue;
+        if (i < k->begin) k->begin = i;
+        k->end = i + 1;
     }
-    a->before -= a->begin * a->dilation, a->after -= (a->taps - a->end) * a->dilation;
-    return a->begin < a->end && a->before >= 0 && a->after >= 0;
-}
-
-static bool read_axes(const ortc_node *n, const ortc_edge *x, const ortc_constant *w, axis *axes)
-{
-    const size_t spatial = (size_t)w->rank - 2;
-    if (strcmp(ortc_node_string(n, "auto_pad", "NOTSET"), "NOTSET")) return false;
-    for (size_t i = 0; i < spatial; i++) {
-        axis *a = &axes[i];
-        *a = (axis){.in = x->dims[2 + i],
-                    .taps = w->dims[2 + i],
-                    .dilation = ortc_match_number(n, "dilations", spatial, i, 1),
-                    .stride = ortc_match_number(n, "strides", spatial, i, 1),
-                    .before = ortc_match_number(n, "pads", 2 * spatial, i, 0),
-                    .after = ortc_match_number(n, "pads", 2 * spatial, spatial + i, 0)};
-        if (a->in < 1 || a->in > INT32_MAX || a->taps < 1 || a->taps > INT32_MAX || a->dilation < 1 ||
-            a->stride < 1 || a->before < 0 || a->after < 0 ||
-            a->in + a->before + a->after <= (a->taps - 1) * a->dilation)
-            return false;
-    }
-    return true;
+    a->before -= k->begin * a->dilation, a->after -= (a->taps - k->end) * a->dilation;
+    return k->begin < k->end && a->before >= 0 && a->after >= 0;
 }
 
 /* The bits of which all are set in what is not finite; 0: a type of another kind. */
@@ -78,25 +56,25 @@ static bool is_finite(const ortc_constant *w)
 }
 
 /* W without what is left out. NULL: no memory. */
-static ortc_edge *cropped(ortc_normalise *p, const ortc_constant *w, const axis *axes)
+static ortc_edge *cropped(ortc_normalise *p, const ortc_constant *w, const kept *axes)
 {
-    axis of[MAX_SPATIAL] = {{.taps = 1, .end = 1}, {.taps = 1, .end = 1}, {.taps = 1, .end = 1}};
+    kept of[ORTC_MAX_WINDOW_DIMS] = {{1, 0, 1}, {1, 0, 1}, {1, 0, 1}};
     const int32_t spatial = w->rank - 2;
     const size_t size = ortc_dtype_bits(w->dtype) / 8;
-    int64_t dims[2 + MAX_SPATIAL] = {w->dims[0], w->dims[1]}, count = w->dims[0] * w->dims[1];
+    int64_t dims[2 + ORTC_MAX_WINDOW_DIMS] = {w->dims[0], w->dims[1]}, count = w->dims[0] * w->dims[1];
     for (int32_t i = 0; i < spatial; i++) {
-        of[MAX_SPATIAL - spatial + i] = axes[i];
+        of[ORTC_MAX_WINDOW_DIMS - spatial + i] = axes[i];
         count *= dims[2 + i] = axes[i].end - axes[i].begin;
     }
     ortc_constant *made;
     char *data = malloc((size_t)count * size + 1), *to = data;
     if (!data) return NULL;
     /* what is whole behind a dim is a part of its elements */
-    for (int i = 0; i < MAX_SPATIAL - 1 && of[2].end - of[2].begin == of[2].taps; i++) {
+    for (int i = 0; i < ORTC_MAX_WINDOW_DIMS - 1 && of[2].end - of[2].begin == of[2].taps; i++) {
         const int64_t taps = of[2].taps;
-        of[2] = (axis){.taps = of[1].taps * taps, .begin = of[1].begin * taps, .end = of[1].end * taps};
+        of[2] = (kept){of[1].taps * taps, of[1].begin * taps, of[1].end * taps};
         of[1] = of[0];
-        of[0] = (axis){.taps = 1, .end = 1};
+        of[0] = (kept){1, 0, 1};
     }
     const size_t run = (size_t)(of[2].end - of[2].begin) * size;
     for (int64_t f = 0; f < w->dims[0] * w->dims[1]; f++)
@@ -117,21 +95,22 @@ static ortc_status crop_window(ortc_normalise *p, ortc_node *n)
 {
     const ortc_edge *x = n->in[0], *we = ortc_node_in_edge(n, 1);
     const ortc_constant *w = we && ortc_edge_is_const(we) ? we->constant : NULL;
-    axis axes[MAX_SPATIAL];
-    int64_t pads[2 * MAX_SPATIAL], kernel[MAX_SPATIAL];
-    if (!x || !w || !exponent_of(w->dtype) || w->rank < 3 || w->rank > 2 + MAX_SPATIAL ||
-        x->rank != w->rank || w->count == 0 || !read_axes(n, x, w, axes))
+    ortc_window_axis axes[ORTC_MAX_WINDOW_DIMS];
+    kept taps[ORTC_MAX_WINDOW_DIMS];
+    int64_t pads[2 * ORTC_MAX_WINDOW_DIMS], kernel[ORTC_MAX_WINDOW_DIMS];
+    if (!x || !w || !exponent_of(w->dtype) || w->rank < 3 || w->rank > 2 + ORTC_MAX_WINDOW_DIMS ||
+        x->rank != w->rank || w->count == 0 || !ortc_window_axes(n, w, axes))
         return ORTC_OK;
     const size_t spatial = (size_t)w->rank - 2;
     bool less = false;
     for (size_t i = 0; i < spatial; i++) {
-        if (!crop(&axes[i])) return ORTC_OK;
-        less |= axes[i].end - axes[i].begin < axes[i].taps;
+        if (!crop(&axes[i], x->dims[2 + i], &taps[i])) return ORTC_OK;
+        kernel[i] = taps[i].end - taps[i].begin;
+        less |= kernel[i] < taps[i].taps;
         pads[i] = axes[i].before, pads[spatial + i] = axes[i].after;
-        kernel[i] = axes[i].end - axes[i].begin;
     }
     if (!less || !is_finite(w)) return ORTC_OK;
-    ortc_edge *made = cropped(p, w, axes);
+    ortc_edge *made = cropped(p, w, taps);
     if (!made || !ortc_node_set_in(n, 1, made) || !ortc_match_set_ints(n, "pads", 2 * spatial, pads) ||
         !ortc_match_set_ints(n, "kernel_shape", spatial, kernel))
         return ortc_no_memory(p->error, w->bytes);

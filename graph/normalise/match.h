@@ -151,16 +151,6 @@ static inline bool ortc_match_set_ints(ortc_node *n, const char *name, size_t co
 /* A constant vector of integers; NULL: no memory. (raise.c) */
 ortc_edge *ortc_match_integers(ortc_normalise *, const int64_t *values, int64_t count);
 
-/* Element i of an attribute of `count` integers in 0 .. 2^31 - 1; -1: it has others. */
-static inline int64_t ortc_match_number(const ortc_node *n, const char *name, size_t count, size_t i,
-                                        int64_t otherwise)
-{
-    size_t have;
-    const int64_t *v = ortc_node_ints(n, name, &have);
-    if (!v) return otherwise;
-    return have == count && v[i] >= 0 && v[i] <= INT32_MAX ? v[i] : -1;
-}
-
 /* A node of `op` that takes the place and the output of `last`, with these inputs (NULL: left out) and, as
  * its body, what made that output of them so far. The caller sets attributes. *out NULL: nothing has changed,
  * for the output depends on something else too. (raise.c) */

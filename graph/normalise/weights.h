@@ -56,7 +56,8 @@ static inline const ortc_constant *ortc_weights_vector(const ortc_node *n, uint3
     return c && c->dtype == t && c->rank == 1 && c->count == count ? c : NULL;
 }
 
-/* What BatchNormalization does in inference: y[c] = x[c] * by[c] + shift[c]. */
+/* What BatchNormalization does in inference: y = (x - mean) * by + shift, by = scale / sqrt(var +
+ * epsilon). */
 typedef struct ortc_batchnorm {
     ortc_dtype t;
     const ortc_constant *scale, *shift, *mean, *var;

@@ -9,6 +9,7 @@
 #include "kernels/gemm/integer_tail.h"
 #include "kernels/gemm/product_uk.h"
 #include "blocked_weights.h"
+#include "seen.h"
 #include "tiled.h"
 
 #define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
@@ -252,23 +253,17 @@ int ortc_blocked_leaves_out(const ortc_blocked_plan *p)
            p->taps <= MOST_SEEN;
 }
 
+/* Whether runs of a row that see the same columns are long. */
+static int columns_are_far(const ortc_window_extents *e)
+{
+    return e->dilation[2] >= FAR_COLUMNS && e->stride[2] == 1;
+}
+
 double ortc_blocked_seen(const ortc_blocked_plan *p)
 {
     const ortc_window_extents *e = &p->e;
-    double share = 1;
     if (!ortc_blocked_leaves_out(p)) return 1;
-    for (int i = 0; i < 3; i++) {
-        int64_t seen = 0;
-        if (i == 2 && (e->dilation[2] < FAR_COLUMNS || e->stride[2] != 1)) continue;
-        for (int64_t k = 0; k < e->kernel[i]; k++) {
-            const int64_t from = k * e->dilation[i] - e->pad[i], /* what output 0 reads */
-                begin = from < 0 ? ceil_div(-from, e->stride[i]) : 0,
-                          end = e->in[i] > from ? ceil_div(e->in[i] - from, e->stride[i]) : 0;
-            seen += max64(min64(end, e->out[i]) - begin, 0);
-        }
-        share *= (double)seen / (double)(e->out[i] * e->kernel[i]);
-    }
-    return share;
+    return ortc_share_seen(e, 0) * ortc_share_seen(e, 1) * (columns_are_far(e) ? ortc_share_seen(e, 2) : 1);
 }
 
 static void find_taps(ortc_blocked_plan *p)
@@ -636,20 +631,12 @@ typedef struct run {
     int64_t first, offset[MOST_SEEN], jump[MOST_SEEN];
 } run;
 
-/* Taps first .. end-1 of a dim are in the image, of an output that begins to read at `from`. */
-static void seen_along(const ortc_window_extents *e, int dim, int64_t from, int64_t *first, int64_t *end)
-{
-    *first = from < 0 ? ceil_div(-from, e->dilation[dim]) : 0;
-    *end = e->in[dim] > from ? ceil_div(e->in[dim] - from, e->dilation[dim]) : 0;
-    *end = min64(*end, e->kernel[dim]);
-}
-
 /* The pixels from `at` on that see the same columns of the window. */
 static int64_t alike(const task *t, int64_t at)
 {
     const ortc_window_extents *e = &t->j->p->e;
     int64_t n = t->pixels - at;
-    if (e->dilation[2] < FAR_COLUMNS || e->stride[2] != 1) return n;
+    if (!columns_are_far(e)) return n;
     for (int64_t c = 0; c < e->kernel[2]; c++) {
         const int64_t here = t->column + at - e->pad[2] + c * e->dilation[2], enters = -here,
                       leaves = e->in[2] - here;
@@ -670,11 +657,10 @@ static void find_run(const task *t, int64_t row, int64_t at, run *r)
     if (!ortc_blocked_leaves_out(p)) return;
     r->n = alike(t, at);
     int64_t first[3], end[3], last = 0;
-    seen_along(e, 0, t->plane * e->stride[0] - e->pad[0], &first[0], &end[0]);
-    seen_along(e, 1, (t->row + row) * e->stride[1] - e->pad[1], &first[1], &end[1]);
-    first[2] = 0, end[2] = columns;
-    if (e->dilation[2] >= FAR_COLUMNS && e->stride[2] == 1)
-        seen_along(e, 2, t->column + at - e->pad[2], &first[2], &end[2]);
+    const int64_t from[3] = {t->plane * e->stride[0] - e->pad[0], (t->row + row) * e->stride[1] - e->pad[1],
+                             t->column + at - e->pad[2]};
+    for (int i = 0; i < 3; i++) ortc_taps_seen(e, i, from[i], from[i], &first[i], &end[i]);
+    if (!columns_are_far(e)) first[2] = 0, end[2] = columns;
     if (end[0] - first[0] == e->kernel[0] && end[1] - first[1] == e->kernel[1] &&
         end[2] - first[2] == columns)
         return;

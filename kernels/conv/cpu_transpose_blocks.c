@@ -22,10 +22,9 @@
 #include "tiled.h"
 #include "cpu_transpose.h"
 
-#define BAND_BYTES \
-    (1024 * 1024) /* of results at a time; as many as of weights, which each band reads again */
-#define MOVED 8   /* clocks of a vector that is stored, read and stored again, */
-#define PICKED 4  /* and of some neighbouring lanes of one */
+#define BAND_BYTES (1024 * 1024) /* of results at a time, or as many as of weights, which a band reads */
+#define MOVED 8                  /* clocks of a vector that is stored, read and stored again, */
+#define PICKED 4                 /* and of some neighbouring lanes of one */
 #define GRAIN_PIXELS 2048
 #define PIECE 512     /* positions of a task, of one dim */
 #define FEW_FILTERS 8 /* of which blocks of Y would be padding for the most part */
@@ -235,7 +234,7 @@ static const char *read_positions(const ortc_transpose *t, const ortc_view *x, c
     }
     if (g->kernel_count == 1 && !points) return "windows of one tap do not begin and end with X";
     const int64_t last = b->count[b->spatial - 1];
-    b->unit = points || b->spatial == 1 ? (b->spatial == 1 ? 1 : last) : b->all / b->count[0];
+    b->unit = b->spatial == 1 ? 1 : points ? last : b->all / b->count[0];
     b->unit_in = points ? b->unit : b->in_count / b->in[0];
     b->along = points ? 2 : MAX_SPATIAL - b->spatial;
     return NULL;
@@ -271,8 +270,8 @@ static const char *read_shapes(const ortc_transpose *t, int rounds, const ortc_v
     const char *wrong = read_positions(t, x, w, y, b);
     if (wrong) return wrong;
     b->results = ortc_blocks_of(b->places * b->filters);
-    const int64_t weights = weights_of(g) * 4, bytes = weights > BAND_BYTES ? weights : BAND_BYTES,
-                  line = b->results * ORTC_BLOCK * 4 * b->unit, units = bytes / line > 0 ? bytes / line : 1;
+    const int64_t bytes = max64(weights_of(g) * 4, BAND_BYTES), line = b->results * ORTC_BLOCK * 4 * b->unit,
+                  units = max64(bytes / line, 1);
     b->band = min64(b->unit == 1 ? ceil_div(units, PIECE) * PIECE : units * b->unit, b->all);
     if (g->kernel_count == 1)
         g->in[0] = b->in_count, g->out[0] = b->band;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/gemm/product_uk.h"
+#include "seen.h"
 #include "tiled_loops.h"
 
 #define BAND_BYTES (384 * 1024)    /* of a task that lays out its own: in L2, beside weights */
@@ -311,19 +312,10 @@ int ortc_tiled_plan_init(const ortc_tiled_uk *uk, const ortc_conv_geometry *g, o
 
 void ortc_tiled_plan_deinit(ortc_tiled_plan *p) { free(p->offset); }
 
-/* The share of a window's taps that bands do not leave out (seen_taps), as far as planes say. */
-static double seen_planes(const ortc_tiled_plan *p)
+/* Whether bands leave out taps beside the image: of floats whose weights are packed. */
+static int leaves_out(const ortc_tiled_plan *p)
 {
-    const ortc_window_extents *e = &p->e;
-    int64_t seen = 0;
-    if (p->stem || p->kind == ORTC_TILED_BYTES || p->kind == ORTC_TILED_PLAIN) return 1;
-    for (int64_t k = 0; k < e->kernel[0]; k++) {
-        const int64_t from = k * e->dilation[0] - e->pad[0], /* what plane 0 reads */
-            begin = from < 0 ? ceil_div(-from, e->stride[0]) : 0,
-                      end = e->in[0] > from ? ceil_div(e->in[0] - from, e->stride[0]) : 0;
-        seen += max64(min64(end, e->out[0]) - begin, 0);
-    }
-    return (double)seen / (double)(e->out[0] * e->kernel[0]);
+    return !p->stem && p->kind != ORTC_TILED_BYTES && p->kind != ORTC_TILED_PLAIN;
 }
 
 /* Clocks as measured (bench_conv on a Xeon with AMX): tiles reach 0.9 of the unit's rate; 64 bytes, of pieces
@@ -340,7 +332,8 @@ double ortc_tiled_clocks(const ortc_tiled_plan *p)
     const double vectors = (double)(p->images * p->group * p->outs * p->out_count);
     const double weights = (double)p->group * (double)weights_of(p) / (double)p->pieces;
     const double more = p->kind == ORTC_TILED_PLAIN ? 0 : ((double)p->pieces - 2) / 6;
-    return product_clocks(p) * seen_planes(p) / 0.9 + laid[p->kind] * pixels + 5 * vectors + weights * more +
+    const double seen = leaves_out(p) ? ortc_share_seen(&p->e, 0) : 1; /* rows are not counted */
+    return product_clocks(p) * seen / 0.9 + laid[p->kind] * pixels + 5 * vectors + weights * more +
            (!ortc_tiled_in_pieces(p->kind) ? 2000
             : p->together                  ? BEGIN_TOGETHER
                                            : BEGIN_PIECES);
@@ -545,20 +538,18 @@ static void tiles_beside(const band *b, int64_t count, ortc_tiled_tile *tile, in
 }
 
 /* The taps that a band sees anything under, *first and so many behind it: others are left out, planes of the
- * window, or of one plane its rows. Of floats whose weights are packed. */
+ * window, or of one plane its rows. */
 static int64_t seen_taps(const band *b, int64_t *first)
 {
     const ortc_tiled_plan *p = b->j->p;
     const ortc_window_extents *e = &p->e;
     const int dim = e->kernel[0] > 1 ? 0 : 1;
+    int64_t begin, end;
     *first = 0;
-    if (p->stem || p->kind == ORTC_TILED_BYTES || p->kind == ORTC_TILED_PLAIN || e->kernel[dim] == 1)
-        return p->taps;
-    const int64_t row = dim ? b->row : b->plane, rows = dim ? b->rows : 1, d = e->dilation[dim],
-                  top = row * e->stride[dim] - e->pad[dim], last = top + (rows - 1) * e->stride[dim],
-                  begin = last < 0 ? ceil_div(-last, d) : 0,
-                  end = min64(e->in[dim] > top ? ceil_div(e->in[dim] - top, d) : 0, e->kernel[dim]),
-                  each = p->taps / e->kernel[dim];
+    if (!leaves_out(p)) return p->taps;
+    const int64_t from = (dim ? b->row : b->plane) * e->stride[dim] - e->pad[dim],
+                  last = from + (dim ? b->rows - 1 : 0) * e->stride[dim], each = p->taps / e->kernel[dim];
+    ortc_taps_seen(e, dim, from, last, &begin, &end);
     if (begin >= end) return p->taps; /* it sees nothing */
     *first = begin * each;
     return (end - begin) * each;
