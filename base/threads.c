@@ -222,8 +222,9 @@ static void look_for_work(worker *self, unsigned first)
     __builtin_prefetch(&likely->owner);
     for (unsigned i = 0; i < N_LOOPS; i++) {
         loop *l = &pool.loops[(first + i) % N_LOOPS];
-        /* Only where chunks are left: a worker that came to nothing would just delay the caller. */
-        if ((atomic_load_explicit(&l->control, memory_order_relaxed) & OPEN) &&
+        /* Only where chunks are left: a worker that came to nothing would just delay the caller. Acquire: who
+         * opened it has seen the pool started, all workers counted, and so has this one then. */
+        if ((atomic_load_explicit(&l->control, memory_order_acquire) & OPEN) &&
             atomic_load_explicit(&l->open, memory_order_relaxed) > 0)
             join(l, self);
     }
