@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ortc, onnxruntime and OpenVINO alternately on the networks of tests/models/networks.py: build/venv/bin/python tests/bench/peers.py BUILD
+"""ortc, onnxruntime and OpenVINO alternately on the networks of tests/models/networks.py, or on files: build/venv/bin/python tests/bench/peers.py BUILD
 
 Needs numpy, onnx and onnxruntime; OpenVINO is left out where it is not installed (pip install openvino). For each network and number of
 threads: milliseconds of a run (medians; a round is about half a second of each in turn), milliseconds from the begin of the process, imports
@@ -14,6 +14,7 @@ Exit status: 1 where results differ.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import json
 import math
@@ -242,6 +243,8 @@ def main(among: tuple[Network, ...] = networks.NETWORKS) -> int:
     words = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("build", type=Path)
     words.add_argument("--only", default="", help='parts of "group/name", separated by commas')
+    words.add_argument("--files", type=Path, nargs="+", metavar="MODEL", help="these in place of the networks, as the group \"files\"; integers of their inputs are 0 and 1")
+    words.add_argument("--set", type=lambda t: (t.split("=")[0], int(t.split("=")[1])), nargs="+", default=[], metavar="NAME=N", help="extents that the files leave open")
     words.add_argument("--threads", default="1,2", type=lambda t: [int(n) for n in t.split(",")])
     words.add_argument("--rounds", type=int, default=7)
     words.add_argument("--seconds", type=float, default=0.5, help="of a round of one runtime")
@@ -261,6 +264,8 @@ def main(among: tuple[Network, ...] = networks.NETWORKS) -> int:
         os.environ |= {"CPU_MASK": a.mask, "LD_PRELOAD": str(library)}
     if not a.peers:
         a.peers = ["onnxruntime"] + ["openvino"] * bool(a.python or importlib.util.find_spec("openvino"))
+    if a.files:
+        among = tuple(Network("files", f.stem, *[functools.partial(onnx.load, f)] * 2, dims=dict(a.set)) for f in a.files)
     machine, rows, begun = Machine(), [], time.time()
     print(header(a.peers), flush=True)
     for network in networks.chosen(a.only, among):
