@@ -32,13 +32,13 @@ typedef struct ortc_nbits_rounded {
  * above the middle, NULL: none */
 typedef void ortc_nbits_tile(size_t rows, size_t blocks, size_t words, int bits, const ortc_nbits_rounded *x,
                              const uint32_t *w, const float *scale, const float *zero, float *sums);
-/* One row of x: the same sum over all blocks, without zero, of a row of weights as it lies. words: of a row;
- * per: of a block */
-typedef float ortc_nbits_row(size_t words, size_t per, int bits, const ortc_nbits_rounded *x,
-                             const uint8_t *w, const float *scale);
+/* One row of x: the same sum over all blocks, without zero, of each of some rows of weights as they lie.
+ * words: of a row; per: of a block */
+typedef void ortc_nbits_rows(size_t rows, size_t words, size_t per, int bits, const ortc_nbits_rounded *x,
+                             const uint8_t *w, const float *scale, float *sums);
 typedef struct ortc_nbits_bytes { /* of an instruction set */
     ortc_nbits_tile *tile;
-    ortc_nbits_row *row;
+    ortc_nbits_rows *rows;
     size_t lanes;
 } ortc_nbits_bytes;
 

@@ -64,7 +64,7 @@ void ortc_nbits_plan_rounded(const nbits_state *s, nbits_plan *p, size_t *worksp
     r->offset = ortc_nbits_room(&shared, r->one ? p->blocks : 0, sizeof(float));
     r->strange = ortc_nbits_room(&shared, p->m, 1);
     r->words = ortc_nbits_room(&own, r->one ? 0 : r->part * words * WIDTH, sizeof(uint32_t));
-    r->scales = ortc_nbits_room(&own, r->one ? p->blocks : r->part * WIDTH, sizeof(float));
+    r->scales = ortc_nbits_room(&own, (r->one ? p->blocks : r->part) * WIDTH, sizeof(float));
     r->zeros = ortc_nbits_room(&own, !s->zeros ? 0 : r->one ? p->blocks : r->part * WIDTH, sizeof(float));
     r->some = ortc_nbits_room(&own, r->one ? p->blocks : r->part * WIDTH, sizeof(float));
     r->sums = ortc_nbits_room(&own, (p->m < ROWS ? p->m : ROWS) * WIDTH, sizeof(float));
@@ -221,13 +221,13 @@ static void row(const rounded_run *run, const nbits_job *j, int64_t n0, int64_t 
     const float *offset = (const float *)(const void *)(run->workspace + q->offset);
     const x_row of = row_of(run, 0);
     const ortc_nbits_rounded x = {of.bytes, of.scale, of.less, (size_t)q->ldx, (size_t)q->parts};
-    for (int64_t c = 0; c < nc; c++) { /* one by one: memory follows the one better than some */
-        const float *its = ortc_nbits_scales(j, n0 + c, 0, blocks, scales);
-        sums[c] = q->bodies->row((size_t)(blocks * words), (size_t)words, (int)j->s->bits, &x,
-                                 (const uint8_t *)j->in[B].data + (n0 + c) * p->row_bytes, its);
-        if (!j->s->zeros) continue;
+    const float *its = ortc_nbits_scales(j, n0, 0, nc * blocks, scales);
+    q->bodies->rows((size_t)nc, (size_t)(blocks * words), (size_t)words, (int)j->s->bits, &x,
+                    (const uint8_t *)j->in[B].data + n0 * p->row_bytes, its, sums);
+    for (int64_t c = 0; j->s->zeros && c < nc; c++) {
         ortc_nbits_zeros_of(j, n0 + c, (uint8_t *)scratch + q->some, zeros);
-        sums[c] -= p->body->offset((size_t)blocks, its, zeros, (float)(1 << (j->s->bits - 1)), offset);
+        sums[c] -= p->body->offset((size_t)blocks, its + c * blocks, zeros, (float)(1 << (j->s->bits - 1)),
+                                   offset);
     }
 }
 
