@@ -30,6 +30,7 @@
 #define GRAIN_MACS 0.1e6
 #define FINISHED 4    /* tiles whose sums are finished together: in L1 */
 #define MOST_SEEN 64  /* taps, where some may be left out */
+#define MANY_PHASES 8 /* of a row, from where on they are turned at once */
 #define FAR_COLUMNS 4 /* pixels between columns of a window, so that runs that see the same ones are long */
 #define FAR_WEIGHT 5  /* times a multiplication of many pixels */
 #define LAID_OUT 80   /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
@@ -524,11 +525,12 @@ static int fill_phases(const task *t, const char *src, float *dst)
     const int64_t s = p->e.stride[2], first = t->column * s - p->e.pad[2], n = p->pitch;
     const int64_t begin = max64(first, 0), end = min64(p->e.in[2], first + n * s),
                   lo = ceil_div(begin - first, s), hi = (end - first) / s;
-    if (!p->columns->phases || !p->stem || p->bytes || p->phases != s || (s != 2 && s != 4) || !src ||
-        hi <= lo)
+    if (!p->columns->phases || !p->stem || p->bytes || p->phases != s ||
+        (s != 2 && s != 4 && s < MANY_PHASES) || !src || hi <= lo)
         return 0;
     const float *from = read_line(t, src + begin * p->pixel, end - begin);
-    p->columns->phases((size_t)(hi - lo), (size_t)s, from + (first + lo * s - begin), dst + lo, (size_t)n);
+    p->columns->phases((size_t)(hi - lo), (size_t)s, (size_t)s, from + (first + lo * s - begin), dst + lo,
+                       (size_t)n);
     fill_edge(p, from, begin, end, first, 0, lo, dst);
     fill_edge(p, from, begin, end, first, hi, n, dst);
     return 1;

@@ -7,6 +7,8 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "kernels/common/vector/vec.h"
+
 /* All ones in lanes lo .. hi-1 of the 8 that begin at element `at`. */
 static inline __m256i lanes(size_t at, size_t lo, size_t hi)
 {
@@ -77,10 +79,10 @@ void ortc_uk_columns_f32_avx2(size_t rows, float *dst, size_t dst_step, const fl
     }
 }
 
-static void phases_one_by_one(size_t count, size_t stride, const float *src, float *dst, size_t dst_step)
+static void one_by_one(size_t count, size_t n, size_t stride, const float *src, float *dst, size_t dst_step)
 {
     for (size_t i = 0; i < count; i++, src += stride)
-        for (size_t q = 0; q < stride; q++) memcpy(dst + q * dst_step + i, src + q, sizeof *dst);
+        for (size_t q = 0; q < n; q++) memcpy(dst + q * dst_step + i, src + q, sizeof *dst);
 }
 
 static size_t phases_of_2(size_t count, const float *src, float *dst, size_t dst_step)
@@ -116,8 +118,35 @@ static size_t phases_of_4(size_t count, const float *src, float *dst, size_t dst
     return i;
 }
 
-void ortc_uk_phases_f32_avx2(size_t count, size_t stride, const float *src, float *dst, size_t dst_step)
+/* Squares of eight by eight, and one by one what is left. */
+static void phases_of_any(size_t count, size_t n, size_t stride, const float *src, float *dst,
+                          size_t dst_step)
 {
-    const size_t done = (stride == 2 ? phases_of_2 : phases_of_4)(count, src, dst, dst_step);
-    phases_one_by_one(count - done, stride, src + done * stride, dst + done, dst_step);
+    const size_t whole = count / 8 * 8, squares = n / 8 * 8;
+    for (size_t i = 0; i < whole; i += 8)
+        for (size_t q = 0; q < squares; q += 8) {
+            const float *s = src + i * stride + q;
+            float *d = dst + q * dst_step + i;
+            __m256 r[8];
+#pragma GCC unroll 8
+            for (size_t k = 0; k < 8; k++) r[k] = _mm256_loadu_ps(s + k * stride);
+            v_turn(r);
+#pragma GCC unroll 8
+            for (size_t k = 0; k < 8; k++) _mm256_storeu_ps(d + k * dst_step, r[k]);
+        }
+    one_by_one(whole, n - squares, stride, src + squares, dst + squares * dst_step, dst_step);
+    one_by_one(count - whole, n, stride, src + whole * stride, dst + whole, dst_step);
+}
+
+void ortc_uk_phases_f32_avx2(size_t count, size_t n, size_t stride, const float *src, float *dst,
+                             size_t dst_step)
+{
+    size_t done = 0;
+    if (stride == 2 && n == 2)
+        done = phases_of_2(count, src, dst, dst_step);
+    else if (stride == 4 && n == 4)
+        done = phases_of_4(count, src, dst, dst_step);
+    else
+        phases_of_any(count, n, stride, src, dst, dst_step), done = count;
+    one_by_one(count - done, n, stride, src + done * stride, dst + done, dst_step);
 }

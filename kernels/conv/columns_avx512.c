@@ -6,6 +6,8 @@
 
 #include <immintrin.h>
 
+#include "kernels/common/vector/vec.h"
+
 /* Lanes lo .. hi-1 of the 16 that begin at element `at`. */
 static inline __mmask16 lanes(size_t at, size_t lo, size_t hi)
 {
@@ -113,10 +115,34 @@ static void phases_of_4(size_t count, const float *src, float *dst, size_t dst_s
     }
 }
 
-void ortc_uk_phases_f32_avx512(size_t count, size_t stride, const float *src, float *dst, size_t dst_step)
+/* Squares of 16 by 16. */
+static void phases_of_any(size_t count, size_t n, size_t stride, const float *src, float *dst,
+                          size_t dst_step)
 {
-    if (stride == 2)
+    for (size_t i = 0; i < count; i += 16)
+        for (size_t q = 0; q < n; q += 16) {
+            const size_t rows = n - q < 16 ? n - q : 16, have = count - i < 16 ? count - i : 16;
+            const __mmask16 in = lanes(0, 0, rows), out = lanes(0, 0, have);
+            const float *s = src + i * stride + q;
+            float *d = dst + q * dst_step + i;
+            __m512 r[16];
+#pragma GCC unroll 16
+            for (size_t k = 0; k < 16; k++)
+                r[k] = k < have ? _mm512_maskz_loadu_ps(in, s + k * stride) : _mm512_setzero_ps();
+            v_turn(r);
+#pragma GCC unroll 16
+            for (size_t k = 0; k < 16; k++)
+                if (k < rows) _mm512_mask_storeu_ps(d + k * dst_step, out, r[k]);
+        }
+}
+
+void ortc_uk_phases_f32_avx512(size_t count, size_t n, size_t stride, const float *src, float *dst,
+                               size_t dst_step)
+{
+    if (stride == 2 && n == 2)
         phases_of_2(count, src, dst, dst_step);
-    else
+    else if (stride == 4 && n == 4)
         phases_of_4(count, src, dst, dst_step);
+    else
+        phases_of_any(count, n, stride, src, dst, dst_step);
 }

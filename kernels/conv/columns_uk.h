@@ -15,15 +15,17 @@
 typedef void ortc_uk_columns_f32(size_t rows, float *dst, size_t dst_step, const float *src, size_t src_step,
                                  size_t stride, size_t left, size_t count, size_t right);
 
-/* dst[q*dst_step + i] = src[i*stride + q] for i < count and each q < stride, of strides 2 and 4. */
-typedef void ortc_uk_phases_f32(size_t count, size_t stride, const float *src, float *dst, size_t dst_step);
+/* dst[q*dst_step + i] = src[i*stride + q] for i < count and q < n: neighbours of elements that lie `stride`
+ * apart. Reads and writes nothing else. */
+typedef void ortc_uk_phases_f32(size_t count, size_t n, size_t stride, const float *src, float *dst,
+                                size_t dst_step);
 ortc_uk_phases_f32 ortc_uk_phases_f32_avx512, ortc_uk_phases_f32_avx2;
 
 typedef struct ortc_columns_uk {
     const char *name;
     uint32_t isa; /* bits of cpu_features.h, all needed */
     ortc_uk_columns_f32 *run;
-    ortc_uk_phases_f32 *phases; /* NULL: phase by phase, by `run`, is as quick */
+    ortc_uk_phases_f32 *phases; /* NULL: one by one, by `run`, is as quick */
 } ortc_columns_uk;
 
 /* The same of bytes, with `pad` for zeros (columns_vec.c). */

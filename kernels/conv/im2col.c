@@ -13,6 +13,7 @@
 #include "kernels/common/counts.h"
 
 #define BLOCK_BYTES (24 * 1024)
+#define NEIGHBOURS 8 /* of a window's row, which are turned rather than gathered */
 
 /* Neighbouring columns that share all positions of the output but the last. */
 typedef struct run {
@@ -89,6 +90,26 @@ static void fill_run(const panel *p, const run *r, int64_t row, int64_t k, int64
         p->way->floats->run(rows, to, step, src, (size_t)g->in_count, (size_t)stride, left, count, right);
 }
 
+/* All of one run under last positions k .. k_end-1 at once, where that is quicker: neighbours in the image
+ * are turned. false: nothing was done. */
+static bool fill_neighbours(const panel *p, const run *r, int64_t row, int64_t k, int64_t k_end,
+                            int64_t channel, int64_t channels, char *dst)
+{
+    const ortc_conv_geometry *g = p->g;
+    const int32_t last = g->spatial - 1;
+    const int64_t stride = g->stride[last], n = k_end - k, from = r->first * stride + k - g->pad[last],
+                  to = from + (r->count - 1) * stride + n;
+    const bool quicker = stride > 1 && (n >= NEIGHBOURS || (n == stride && (n == 2 || n == 4)));
+    if (!quicker || g->dilation[last] > 1 || p->way->bytes || !p->way->floats->phases || row < 0 ||
+        from < 0 || to > g->in[last])
+        return false;
+    const float *src = (const float *)(const void *)p->image + channel * g->in_count + row + from;
+    float *at = (float *)(void *)dst + r->dst;
+    for (int64_t c = 0; c < channels; c++, src += g->in_count, at += (size_t)g->kernel_count * p->dw)
+        p->way->floats->phases((size_t)r->count, (size_t)n, (size_t)stride, src, at, p->dw);
+    return true;
+}
+
 /* Kernel positions q0 .. q1-1 of `channels` channels. dst: row of (channel, position 0). */
 static void fill(const panel *p, int64_t channel, int64_t channels, int64_t q0, int64_t q1, char *dst)
 {
@@ -97,8 +118,12 @@ static void fill(const panel *p, int64_t channel, int64_t channels, int64_t q0, 
     for (int64_t i = 0; i < p->runs; i++) {
         const run *r = &p->run[i];
         for (int64_t q = q0; q < q1;) {
-            const int64_t outer = q / kw, row = row_of(p->g, r->index, outer);
-            for (const int64_t q_end = min64(q1, (outer + 1) * kw); q < q_end; q++)
+            const int64_t outer = q / kw, row = row_of(p->g, r->index, outer),
+                          q_end = min64(q1, (outer + 1) * kw);
+            if (fill_neighbours(p, r, row, q - outer * kw, q_end - outer * kw, channel, channels,
+                                dst + (size_t)q * step))
+                q = q_end;
+            for (; q < q_end; q++)
                 fill_run(p, r, row, q - outer * kw, channel, channels, dst + (size_t)q * step);
         }
     }

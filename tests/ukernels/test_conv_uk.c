@@ -83,16 +83,18 @@ static int phases(const ortc_columns_uk *uk, rng *r)
 {
     int bad = 0;
     for (int i = 0; i < 1000 && uk->phases; i++) {
-        const size_t stride = rng_next(r) % 2 ? 2 : 4, count = (size_t)rng_range(r, 1, 70),
-                     step = count + (size_t)rng_range(r, 0, 3), n_dst = (stride - 1) * step + count;
+        const size_t which = rng_next(r) % 3, n = which == 2 ? (size_t)rng_range(r, 1, 40) : 2 + 2 * which,
+                     stride = which == 2 ? (size_t)rng_range(r, 1, 40) : n,
+                     count = (size_t)rng_range(r, 1, 70), step = count + (size_t)rng_range(r, 0, 3),
+                     n_dst = (n - 1) * step + count, n_src = (count - 1) * stride + n;
         const int at_end = (int)(rng_next(r) % 2);
-        guard gs = guard_open(count * stride * 4, at_end), gd = guard_open(n_dst * 4, at_end);
+        guard gs = guard_open(n_src * 4, at_end), gd = guard_open(n_dst * 4, at_end);
         const float *src = (const void *)gs.data, none = 77;
         float *dst = (void *)gd.data;
-        rng_fill(r, (void *)gs.data, count * stride);
+        rng_fill(r, (void *)gs.data, n_src);
         for (size_t k = 0; k < n_dst; k++) dst[k] = none;
-        uk->phases(count, stride, src, dst, step);
-        for (size_t q = 0; q < stride; q++)
+        uk->phases(count, n, stride, src, dst, step);
+        for (size_t q = 0; q < n; q++)
             for (size_t k = 0; k < step && q * step + k < n_dst; k++)
                 bad += dst[q * step + k] != (k < count ? src[k * stride + q] : none);
         bad += !guard_intact(&gs) + !guard_intact(&gd);
