@@ -33,8 +33,10 @@
 #define DIRECT_BLOCKS_SPLIT 6      /* where a task makes pieces of it anyway */
 #define ALONE_BLOCKS 2             /* of a task: pieces of B are made for each, in L1 */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
-#define PLAIN_BYTES (32 * 1024)    /* of A that is read where it lies: in L1, */
-#define PLAIN_COLUMNS 128          /* with so few columns */
+#define PLAIN_BYTES (1024 * 1024)  /* of A that is read where it lies: near, */
+#define PLAIN_COLUMNS 1024         /* with so few columns; more pay for packing, */
+#define PLAIN_COLUMNS_ALONE 512    /* fewer where nobody waits for another's packing, */
+#define PLAIN_AWAY 1024            /* nor then where rows lie so many elements apart: all in one set of L1 */
 #define NEAR_BYTES (16 * 1024)     /* of a panel of B on a unit of tiles: in L1, beside A's, */
 #define NEAR_BLOCKS 4              /* where enough blocks pass over it while the next part comes */
 #define TOGETHER 2048              /* elements of finished tiles that a program takes at once: in L1 */
@@ -195,13 +197,14 @@ static void whole_rows(ortc_product_plan *p)
  * AMX gain by asking (product_tile.inc); others were not measured. */
 static uint8_t comes_unasked(void) { return !(ortc_cpu_features_detected() & ORTC_CPU_AMX); }
 
-/* Rows of A as they lie: one is a packed block of one row, others while they are in L1 and columns too few
- * for packing to pay. */
+/* Rows of A as they lie: one is a packed block of one row, others while they are near and columns too few for
+ * packing to pay. */
 static int reads_rows(const ortc_product_plan *p)
 {
     if (p->types.a != ORTC_F32 || p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)) return 0;
     if (p->m == 1) return ortc_form_is_plain(&p->line->a);
-    return p->line->can & ORTC_LINE_PLAIN && p->n <= PLAIN_COLUMNS && p->m * p->k <= PLAIN_BYTES / 4;
+    if (!(p->line->can & ORTC_LINE_PLAIN) || p->m > PLAIN_BYTES / 4 / (p->k ? p->k : 1)) return 0;
+    return p->threads > 1 ? p->n <= PLAIN_COLUMNS : p->n <= PLAIN_COLUMNS_ALONE && p->k % PLAIN_AWAY;
 }
 
 static void choose_packing(ortc_product_plan *p)
