@@ -18,25 +18,41 @@ static int64_t index_at(const gather_job *j, int64_t i)
     return index < 0 ? index + j->extent : index;
 }
 
-#define PICK(bytes) \
-    for (int64_t row = begin; row < end; row++) { \
-        const int64_t i = row % j->picks, index = index_at(j, i); \
-        if (index < 0 || index >= j->extent) \
-            *j->wrong = i; \
-        else \
-            memcpy(j->y + (size_t)row * (bytes), \
-                   j->x + (size_t)(row / j->picks * j->extent + index) * (bytes), bytes); \
-    }
+/* Rows that follow each other in both are one copy: a window's, or all of an axis. */
+static inline __attribute__((always_inline)) void pick(const gather_job *j, int64_t begin, int64_t end,
+                                                       size_t bytes)
+{
+    const char *x = j->x + (size_t)(begin / j->picks * j->extent) * bytes;
+    int64_t i = begin % j->picks;
+    for (int64_t row = begin; row < end; x += (size_t)j->extent * bytes, i = 0)
+        for (const int64_t stop = j->picks - i < end - row ? j->picks : i + end - row; i < stop;) {
+            const int64_t first = index_at(j, i);
+            int64_t n = 1;
+            if (first < 0 || first >= j->extent) {
+                *j->wrong = i;
+                i++, row++;
+                continue;
+            }
+            while (i + n < stop && first + n < j->extent && index_at(j, i + n) == first + n) n++;
+            char *y = j->y + (size_t)row * bytes;
+            if (n == 1)
+                memcpy(y, x + (size_t)first * bytes, bytes);
+            else
+                memcpy(y, x + (size_t)first * bytes, (size_t)n * bytes);
+            i += n, row += n;
+        }
+}
+
 static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const gather_job *j = arg;
     (void)scratch;
     switch (j->run) {
-    case 1: PICK(1) break;
-    case 2: PICK(2) break;
-    case 4: PICK(4) break;
-    case 8: PICK(8) break;
-    default: PICK(j->run)
+    case 1: pick(j, begin, end, 1); break;
+    case 2: pick(j, begin, end, 2); break;
+    case 4: pick(j, begin, end, 4); break;
+    case 8: pick(j, begin, end, 8); break;
+    default: pick(j, begin, end, j->run);
     }
 }
 
@@ -50,6 +66,26 @@ ortc_status ortc_index_gather_plan(const void *state, ortc_plan *p, void **pstat
 ortc_status ortc_index_scatter_plan(const void *state, ortc_plan *p, void **pstate)
 {
     ortc_plan_in_place(p, 0, 0);
+    return ortc_index_gather_plan(state, p, pstate);
+}
+
+/* Known indices that follow each other name a part of the data, if that is all of the axis, or nothing lies
+ * before the axis. */
+static ortc_status gather_plan(const void *state, ortc_plan *p, void **pstate)
+{
+    const ortc_view *x = &p->in[0], *at = &p->in[1];
+    int32_t axis;
+    if (at->data && !((x->flags | at->flags) & ORTC_VIEW_LATE) && ortc_view_count(at) > 0 &&
+        ortc_axis_of(((const ortc_index_state *)state)->axis, x->rank, &axis)) {
+        const gather_job j = {.at = at, .extent = x->dims[axis], .picks = ortc_view_count(at)};
+        const int64_t first = index_at(&j, 0);
+        bool part = first >= 0 && j.picks <= j.extent - first;
+        for (int32_t d = 0; d < axis; d++) part &= x->dims[d] == 1 || j.picks == j.extent;
+        for (int64_t i = 1; part && i < j.picks; i++) part = index_at(&j, i) == first + i;
+        int64_t inner = ortc_dtype_bits(x->dtype) / 8;
+        for (int32_t d = axis + 1; d < x->rank; d++) inner *= x->dims[d];
+        if (part) ortc_plan_view(p, 0, 0, first * inner);
+    }
     return ortc_index_gather_plan(state, p, pstate);
 }
 
@@ -132,7 +168,7 @@ static const ortc_kernel gather = {.size = ORTC_SIZED(ortc_kernel),
                                    .flags = ORTC_KERNEL_UNALIGNED, /* a table of words is large */
                                    .name = "gather.cpu",
                                    .prepare = ortc_index_prepare,
-                                   .plan = ortc_index_gather_plan,
+                                   .plan = gather_plan,
                                    .run = gather_run};
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))

@@ -100,7 +100,19 @@ static ortc_status pad_go(ortc_call *c, pad_job *j)
         memcpy(j->y->data, j->x->data, j->bytes);
         return ORTC_OK;
     }
-    ortc_dense_strides(j->x->rank, j->x->dims, j->strides);
+    int64_t have[ORTC_RANK_LIMIT], want[ORTC_RANK_LIMIT];
+    ortc_view x = *j->x, y = *j->y;
+    memcpy(have, x.dims, (size_t)x.rank * sizeof *have);
+    memcpy(want, y.dims, (size_t)y.rank * sizeof *want);
+    x.dims = have, y.dims = want, j->x = &x, j->y = &y;
+    /* a last dim that stays as it is is a part of the elements of the one before */
+    for (int32_t last = y.rank - 1; last > 0 && have[last] == want[last] && j->before[last] == 0; last--) {
+        if (j->mode != ORTC_PADDING_CONSTANT && want[last] != 1) break;
+        if (__builtin_mul_overflow(j->before[last - 1], want[last], &j->before[last - 1])) break;
+        have[last - 1] *= want[last], want[last - 1] *= want[last];
+        x.rank = y.rank = last;
+    }
+    ortc_dense_strides(x.rank, have, j->strides);
     const int64_t width = j->y->dims[j->y->rank - 1], grain = 65536 / (width * (int64_t)j->bytes + 32);
     return ortc_parallel(c, count / width, grain > 0 ? grain : 1, rows_chunk, j);
 }
