@@ -23,6 +23,9 @@ const float *ortc_attend_as_f32(const ortc_attend_task *t, const ortc_attend_hea
     return space;
 }
 
+#define SET_BYTES 4096 /* lines so far apart are in one set of L1 */
+#define FEW_KEYS 256
+
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
 void ortc_attend_widen_queries(ortc_attend_task *t, int64_t r0, int64_t mr)
@@ -37,6 +40,16 @@ void ortc_attend_widen_queries(ortc_attend_task *t, int64_t r0, int64_t mr)
     }
     for (int64_t r = 0; r < mr; r++)
         p->convert->widen[q->type]((size_t)p->size, ortc_attend_query(t, r0 + r), t->wide + r * p->size);
+}
+
+/* Whether tiles read rows of queries where they lie: evenly apart, not all in one set of L1, and for so few
+ * keys that packing them is felt. */
+static bool reads_queries(const ortc_attend_task *t)
+{
+    const ortc_attend_plan *p = t->j->p;
+    const ortc_attend_heads *q = &t->j->q;
+    return p->line->can & ORTC_LINE_PLAIN && q->type == ORTC_FLOAT_F32 && p->group == 1 &&
+           q->step % SET_BYTES;
 }
 
 /* Rows of queries as the micro-kernel wants them, [size][mr] for each MR rows (dealt evenly). */
@@ -83,11 +96,15 @@ static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, const block 
     const int64_t n = min64(end, seen.end) - at, pitch = ortc_attend_pitch(p);
     const size_t ld_s = (size_t)pitch;
     if (n <= 0 || seen.begin >= end) return;
+    const bool direct = reads_queries(t);
+    const ortc_uk_plain rows = {(const float *)(const void *)ortc_attend_query(t, r0),
+                                (size_t)t->j->q.step / sizeof(float)};
+    const void *q = direct ? (const void *)&rows : t->q + r0 * p->size;
     for (int64_t c = 0; c < n; c += line->b.width) {
         const int64_t nr = min64(n - c, line->b.width),
                       ld = ortc_attend_panel_width(line, b->packed - at - c);
-        line->tile((size_t)mr, (size_t)nr, (size_t)p->size, t->q + r0 * p->size, b->k + c * p->size,
-                   (size_t)ld, t->s + c, ld_s, 0, &tail, NULL);
+        line->tile((size_t)mr, (size_t)nr, (size_t)p->size, q, b->k + c * p->size, (size_t)ld, t->s + c, ld_s,
+                   direct ? ORTC_UK_A_PLAIN : 0, &tail, NULL);
     }
     for (int64_t r = 0; r < mr; r++) ortc_attend_weigh(t, r0 + r, at, n, t->s + r * pitch);
     const ortc_uk_plain weights = {t->s, ld_s};
@@ -108,7 +125,7 @@ void ortc_attend_tiles(ortc_attend_task *t, ortc_attend_range keys)
 {
     const ortc_attend_plan *p = t->j->p;
     const int64_t n_tiles = ceil_div(t->rows, p->line->a.width);
-    pack_queries(t);
+    if (!reads_queries(t)) pack_queries(t);
     for (int64_t at = keys.begin; at < keys.end; at += p->block) {
         block b = {at, min64(keys.end, at + p->block), min64(p->total, at + p->block)};
         if (p->together && at % p->block == 0) {
