@@ -49,7 +49,7 @@ static bool reads_queries(const ortc_attend_task *t)
     const ortc_attend_plan *p = t->j->p;
     const ortc_attend_heads *q = &t->j->q;
     return p->line->can & ORTC_LINE_PLAIN && q->type == ORTC_FLOAT_F32 && p->group == 1 &&
-           q->step % SET_BYTES;
+           p->total <= FEW_KEYS && q->step % SET_BYTES;
 }
 
 /* Rows of queries as the micro-kernel wants them, [size][mr] for each MR rows (dealt evenly). */

@@ -8,7 +8,7 @@
  * - A task's rows of A stay within L2; there are enough tasks for the plan's threads to share evenly,
  *   none so long that a cancelled run lingers, none so short that handing it out costs more than it.
  * - An operand is packed by each task for itself when tasks share it little, or few threads have one each,
- *   else once into the workspace; rows of A that are in L1 are read where they lie if columns are few.
+ *   else once into the workspace; rows of A that are near are read where they lie if columns are few.
  * All numbers below are for cores with 1 MB of L2 or more, and only cost speed elsewhere.
  */
 #include "product.h"

@@ -76,7 +76,7 @@ static ortc_status gather_plan(const void *state, ortc_plan *p, void **pstate)
     const ortc_view *x = &p->in[0], *at = &p->in[1];
     int32_t axis;
     if (at->data && !((x->flags | at->flags) & ORTC_VIEW_LATE) && ortc_view_count(at) > 0 &&
-        ortc_axis_of(((const ortc_index_state *)state)->axis, x->rank, &axis)) {
+        ortc_view_count(x) > 0 && ortc_axis_of(((const ortc_index_state *)state)->axis, x->rank, &axis)) {
         const gather_job j = {.at = at, .extent = x->dims[axis], .picks = ortc_view_count(at)};
         const int64_t first = index_at(&j, 0);
         bool part = first >= 0 && j.picks <= j.extent - first;

@@ -107,9 +107,12 @@ static ortc_status pad_go(ortc_call *c, pad_job *j)
     x.dims = have, y.dims = want, j->x = &x, j->y = &y;
     /* a last dim that stays as it is is a part of the elements of the one before */
     for (int32_t last = y.rank - 1; last > 0 && have[last] == want[last] && j->before[last] == 0; last--) {
+        int64_t extent, before;
         if (j->mode != ORTC_PADDING_CONSTANT && want[last] != 1) break;
-        if (__builtin_mul_overflow(j->before[last - 1], want[last], &j->before[last - 1])) break;
-        have[last - 1] *= want[last], want[last - 1] *= want[last];
+        if (__builtin_mul_overflow(have[last - 1], want[last], &extent) ||
+            __builtin_mul_overflow(j->before[last - 1], want[last], &before))
+            break;
+        have[last - 1] = extent, j->before[last - 1] = before, want[last - 1] *= want[last];
         x.rank = y.rank = last;
     }
     ortc_dense_strides(x.rank, have, j->strides);

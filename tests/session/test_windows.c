@@ -393,6 +393,43 @@ Test(windows, a_batchnormalization_of_something_else_is_what_it_does_to_elements
     expect("what trains", n->out[0], "expand-batchnorm", 0, 0);
 }
 
+static ortc_node *spread(bool pixel, bool bias)
+{
+    ortc_edge *x = image();
+    if (pixel) x = node("GlobalAveragePool", 1, &x)->out[0];
+    return node("ConvTranspose", bias ? 3 : 2,
+                (ortc_edge *[]){x, floats(4, CHANNELS, 3, 4, 2, false),
+                                bias ? floats(1, 3, 0, 0, 0, false) : NULL});
+}
+
+Test(windows, a_transposed_convolution_of_a_pixel_is_a_product)
+{
+    start();
+    expect("a pixel", spread(true, false)->out[0], "pixel-products", 1, 1e-4);
+    expect("with a bias", relu(spread(true, true)->out[0]), "pixel-products", 1, 1e-4);
+    ortc_node *n = spread(true, true);
+    set_ints(n, "strides", 2, (int64_t[]){3, 2});
+    expect("with strides, which nothing goes by", n->out[0], "pixel-products", 1, 1e-4);
+    expect("with a BatchNormalization", normalised(spread(true, true)->out[0], 3), "pixel-products", 1, 1e-4);
+    expect("more pixels", spread(false, true)->out[0], "pixel-products", 0, 1e-4);
+    n = spread(true, true);
+    set_ints(n, "pads", 4, (int64_t[]){1, 0, 0, 0});
+    expect("with padding", n->out[0], "pixel-products", 0, 1e-4);
+    n = spread(true, true);
+    set_ints(n, "dilations", 2, (int64_t[]){2, 1});
+    expect("with holes", n->out[0], "pixel-products", 0, 1e-4);
+    n = spread(true, true);
+    set_ints(n, "strides", 2, (int64_t[]){2, 2});
+    set_ints(n, "output_padding", 2, (int64_t[]){1, 0});
+    expect("with more than its windows", n->out[0], "pixel-products", 0, 1e-4);
+    n = spread(true, false);
+    set_text(n, "auto_pad", "SAME_UPPER");
+    expect("SAME_UPPER", n->out[0], "pixel-products", 0, 1e-4);
+    n = spread(true, false);
+    set_int(n, "group", 2);
+    expect("of groups", n->out[0], "pixel-products", 0, 1e-4);
+}
+
 /* ---- Views of images ----------------------------------------------------------------------------------- */
 
 static ortc_edge *viewed(ortc_edge *x, int64_t rank, const int64_t *dims)
