@@ -19,6 +19,12 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "T[1,4,12,12] T[8,4,3,3]!", "dilations=[2,2] pads=[2,2,2,2]", BY_F32, .needs = NEED},
     {"Conv", "T[1,4,12,13] T[8,4,3,2]!", "dilations=[3,2] strides=[2,3]", BY_F32, .needs = NEED},
     {"Conv", "T[1,3,20,20] T[8,3,7,7]! T[8]!", "strides=[2,2] pads=[3,3,3,3]", BY_F32, .needs = NEED},
+    /* patches: side by side, that share some of a row, with padding beside them */
+    {"Conv", "T[1,3,48,64] T[20,3,16,16]!", "strides=[16,16]", BY_F32, .needs = NEED, .tolerance = 8},
+    {"Conv", "T[1,3,40,56] T[64,3,16,16]! T[64]!", "strides=[8,8]", BY_F32, .needs = NEED, .tolerance = 8},
+    {"Conv", "T[2,5,40,43] T[18,5,9,11]! T[18]!", "strides=[4,3] pads=[4,0,4,7]", BY_F32, .needs = NEED,
+     .tolerance = 8},
+    {"Conv", "T[1,6,33,36] T[7,6,4,4]", "strides=[4,4]", BY_F32, .needs = NEED},
     {"Conv", "T[1,2,6,33] T[3,2,1,5]!", "pads=[0,2,0,2]", BY_F32, .needs = NEED},
     {"Conv", "T[1,2,3,3] T[3,2,3,3]!", "", BY_F32, .needs = NEED},
     {"Conv", "T[1,2,3,3] T[3,2,5,5]!", "pads=[4,4,4,4]", BY_F32, .needs = NEED},
