@@ -38,11 +38,7 @@ static ortc_status expand(ortc_normalise *p, ortc_node *n)
     ortc_edge *scaled = ortc_match_apply(p, n, "Mul", 2, (ortc_edge *[]){x, by}, t, x->rank, x->dims);
     if (!scaled || !ortc_node_set_in(add, 0, scaled) || !ortc_node_set_in(add, 1, shift))
         return ortc_no_memory(p->error, 0);
-    ortc_node_move_before(add, n);
-    ortc_node_remove(n);
-    if (!ortc_node_set_out(add, 0, y)) return ortc_no_memory(p->error, 0);
-    p->edits++;
-    return ORTC_OK;
+    return ortc_match_take_place(p, n, add);
 }
 
 ortc_status ortc_pass_expand_batchnorm(ortc_normalise *p)

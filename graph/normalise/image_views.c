@@ -73,7 +73,6 @@ static bool merges(const ortc_edge *image, const ortc_edge *rows)
 static ortc_status replace(ortc_normalise *p, ortc_node *n, bool views_first, const ortc_dim *dims,
                            int32_t rank, const int64_t *target, const int64_t *perm, ortc_edge *x)
 {
-    ortc_edge *y = n->out[0];
     const ortc_dtype t = x->type->dtype;
     const int64_t n_target = views_first ? rank : 3;
     ortc_edge *shape = ortc_match_integers(p, target, n_target), *middle, *in[2] = {x, shape};
@@ -86,11 +85,7 @@ static ortc_status replace(ortc_normalise *p, ortc_node *n, bool views_first, co
     if (!middle || !ortc_match_set_ints(views_first ? last : middle->producer, "perm", n_perm, perm) ||
         !ortc_node_set_in(last, 0, middle) || (!views_first && !ortc_node_set_in(last, 1, shape)))
         return ortc_no_memory(p->error, 0);
-    ortc_node_move_before(last, n);
-    ortc_node_remove(n);
-    if (!ortc_node_set_out(last, 0, y)) return ortc_no_memory(p->error, 0);
-    p->edits++;
-    return ORTC_OK;
+    return ortc_match_take_place(p, n, last);
 }
 
 /* n: Reshape(Transpose(x)), which makes an image of rows. */

@@ -136,6 +136,16 @@ ortc_edge *ortc_match_constant(ortc_normalise *, ortc_dtype t, double value);
  * it is. NULL: no memory, or an input is. (raise.c) */
 ortc_edge *ortc_match_apply(ortc_normalise *, ortc_node *before, const char *op, uint32_t n_in,
                             ortc_edge *const *in, ortc_dtype t, int32_t rank, const ortc_dim *dims);
+/* `last`, a new node of one result, takes n's place and its output. */
+static inline ortc_status ortc_match_take_place(ortc_normalise *p, ortc_node *n, ortc_node *last)
+{
+    ortc_edge *y = n->out[0];
+    ortc_node_move_before(last, n);
+    ortc_node_remove(n);
+    if (!ortc_node_set_out(last, 0, y)) return ortc_no_memory(p->error, 0);
+    p->edits++;
+    return ORTC_OK;
+}
 static inline bool ortc_match_set_int(ortc_node *n, const char *name, int64_t value)
 {
     const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INT, .i = value};

@@ -6,6 +6,7 @@
  *
  * One group, no padding, dilation or output_padding; W and b constant. One to three spatial dims.
  */
+#include "weights.h"
 #include "windows.h"
 
 /* b for each place of its filter's window. NULL: no memory. */
@@ -13,16 +14,11 @@ static ortc_edge *of_places(ortc_normalise *p, const ortc_constant *b, int64_t p
 {
     const size_t size = ortc_dtype_bits(b->dtype) / 8, bytes = (size_t)(b->count * places) * size;
     const int64_t count = b->count * places;
-    ortc_constant *made;
     char *data = malloc(bytes + 1);
     if (!data) return NULL;
     for (int64_t i = 0; i < count; i++)
         memcpy(data + (size_t)i * size, (const char *)b->data + (size_t)(i / places) * size, size);
-    if (ortc_constant_create(b->dtype, 1, &count, data, bytes, free, data, &made, p->error) != ORTC_OK) {
-        free(data);
-        return NULL;
-    }
-    return ortc_graph_constant(p->graph, NULL, made);
+    return ortc_weights_constant(p, b->dtype, 1, &count, bytes, data);
 }
 
 /* Whether windows are whole, and side by side: *places of each. */
@@ -71,11 +67,7 @@ static ortc_status replace(ortc_normalise *p, ortc_node *n)
     ortc_edge *made = ortc_match_apply(p, n, b ? "Gemm" : "MatMul", b ? 3 : 2, of, w->dtype, 2, results);
     if (!made || !ortc_node_set_in(last, 0, made) || !ortc_node_set_in(last, 1, shape))
         return ortc_no_memory(p->error, 0);
-    ortc_node_move_before(last, n);
-    ortc_node_remove(n);
-    if (!ortc_node_set_out(last, 0, y)) return ortc_no_memory(p->error, 0);
-    p->edits++;
-    return ORTC_OK;
+    return ortc_match_take_place(p, n, last);
 }
 
 ortc_status ortc_pass_pixel_products(ortc_normalise *p)
