@@ -56,7 +56,7 @@ static ortc_status choose(ortc_planner *p)
     const size_t n = p->graph->edges.count;
     p->homes = ortc_arena_array(&p->scratch, n * p->n_forms, sizeof *p->homes);
     if (!p->homes) return ortc_no_memory(p->error, n * p->n_forms * sizeof *p->homes);
-    for (size_t i = 0; i < n * p->n_forms; i++) p->homes[i].root = (uint32_t)(i % n);
+    for (size_t i = 0; i < n * p->n_forms; i++) p->homes[i].root = (uint32_t)i;
     return ORTC_OK;
 }
 

@@ -19,12 +19,11 @@ typedef struct ortc_form {
 } ortc_form;
 #define ORTC_MAX_FORMS 128
 
-/* Where an edge's bytes are in one form: in the memory of its root edge (itself, or what it is a view of in
- * that form). */
+/* Where an edge's bytes are in one form: in the memory of its root (itself, or what it is a view of). */
 typedef struct ortc_home {
     uint32_t lives;   /* LIVES_*; of a root */
     uint32_t index;   /* input, output or block */
-    uint32_t root;    /* edge id */
+    uint32_t root;    /* among ortc_planner.homes */
     size_t offset;    /* in the root */
     const void *data; /* LIVES_POINTER */
     size_t bytes;     /* of a root */
@@ -124,6 +123,19 @@ ortc_status ortc_planner_space_of(const ortc_planner *, uint32_t memory, const c
 static inline ortc_home *ortc_planner_at(const ortc_planner *p, const ortc_edge *e, uint8_t form)
 {
     return &p->homes[form * p->graph->edges.count + e->id];
+}
+static inline uint32_t ortc_planner_number(const ortc_planner *p, const ortc_home *h)
+{
+    return (uint32_t)(h - p->homes);
+}
+static inline ortc_home *ortc_planner_root(const ortc_planner *p, const ortc_home *h)
+{
+    return &p->homes[h->root];
+}
+/* Whose home it is. */
+static inline ortc_edge *ortc_planner_owner(const ortc_planner *p, uint32_t home)
+{
+    return p->graph->edges.data[home % p->graph->edges.count];
 }
 /* The blocks of a form's memory. */
 static inline ortc_space *ortc_planner_space(ortc_planner *p, uint8_t form)

@@ -46,7 +46,7 @@ static ortc_status literal(ortc_planner *p, const ortc_edge *e, ortc_home *h)
             ((int32_t *)data)[i] = (int32_t)f->values[i];
         else
             data[i] = f->values[i];
-    *h = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = data};
+    *h = (ortc_home){.lives = LIVES_POINTER, .root = ortc_planner_number(p, h), .data = data};
     return ortc_planner_bytes(p, e, 0, &h->bytes);
 }
 
@@ -56,17 +56,23 @@ ortc_status ortc_planner_home(ortc_planner *p, const ortc_edge *e, ortc_home **o
     ortc_home *h = ortc_planner_at(p, e, p->primary[e->id]);
     const ortc_fact *f = &p->facts[e->id];
     *out = h;
-    if (h->lives || h->made || h->root != e->id) return ORTC_OK;
+    if (h->lives || h->made || h->root != ortc_planner_number(p, h)) return ORTC_OK;
     if (p->made && p->made[e->id]) {
         ORTC_TRY(ortc_planner_space_of(p, p->made[e->id]->device, e->name, &p->primary[e->id]));
         *out = h = ortc_planner_at(p, e, p->primary[e->id]);
-        *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .bytes = p->made[e->id]->bytes};
+        *h = (ortc_home){.lives = LIVES_SLOT,
+                         .index = e->id,
+                         .root = ortc_planner_number(p, h),
+                         .bytes = p->made[e->id]->bytes};
         return ORTC_OK;
     }
     bool defaulted = e->input >= 0 && e->constant && f->dims == e->constant->dims;
     if (e->constant && (e->input < 0 || defaulted)) {
         const ortc_constant *c = e->constant;
-        *h = (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = c->data, .bytes = c->bytes};
+        *h = (ortc_home){.lives = LIVES_POINTER,
+                         .root = ortc_planner_number(p, h),
+                         .data = c->data,
+                         .bytes = c->bytes};
         p->program->constant_bytes += c->bytes;
         return ORTC_OK;
     }
@@ -74,7 +80,10 @@ ortc_status ortc_planner_home(ortc_planner *p, const ortc_edge *e, ortc_home **o
         const ortc_value *v = p->inputs[e->input].value;
         ORTC_TRY(ortc_planner_space_of(p, v->device, e->name, &p->primary[e->id]));
         *out = h = ortc_planner_at(p, e, p->primary[e->id]);
-        *h = (ortc_home){.lives = LIVES_INPUT, .index = (uint32_t)e->input, .root = e->id, .bytes = v->bytes};
+        *h = (ortc_home){.lives = LIVES_INPUT,
+                         .index = (uint32_t)e->input,
+                         .root = ortc_planner_number(p, h),
+                         .bytes = v->bytes};
         return ORTC_OK;
     }
     if (ortc_fact_values_known(f)) return literal(p, e, h);

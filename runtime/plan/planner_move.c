@@ -28,8 +28,7 @@ ortc_status ortc_planner_add_block(ortc_planner *p, uint8_t form, size_t bytes, 
 
 void ortc_planner_note_use(ortc_planner *p, const ortc_edge *e, uint8_t form, uint32_t step)
 {
-    const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, e, form)->root];
-    const ortc_home *h = ortc_planner_at(p, root, form);
+    const ortc_home *h = ortc_planner_root(p, ortc_planner_at(p, e, form));
     if (h->lives == LIVES_BLOCK) ortc_planner_space(p, form)->blocks.data[h->index].to = step;
 }
 
@@ -112,7 +111,7 @@ bool ortc_planner_captures(const ortc_planner *p, const ortc_step *s)
 
 ortc_status ortc_planner_ready(ortc_planner *p, const ortc_edge *e)
 {
-    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[ortc_planner_at(p, e, 0)->root], 0);
+    const ortc_home *root = ortc_planner_root(p, ortc_planner_at(p, e, 0));
     return root->signal ? wait_for(p, root->filler, root->signal) : ORTC_OK;
 }
 
@@ -141,7 +140,7 @@ ortc_status ortc_planner_copy(ortc_planner *p, const ortc_edge *e, uint8_t from,
     ORTC_TRY(push(p, s));
     ortc_planner_note_use(p, e, from, step);
     if (from || to_space) p->program->queues |= 1u << s.device;
-    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[ortc_planner_at(p, e, from)->root], from);
+    const ortc_home *root = ortc_planner_root(p, ortc_planner_at(p, e, from));
     if (!from && to_space && root->lives == LIVES_BLOCK)
         if (!ortc_array_push(&p->reading, (ortc_reading){s.device, root->index, p->program->n_events + 1}))
             return ortc_no_memory(p->error, sizeof *root);
@@ -154,10 +153,11 @@ static ortc_status constant_on_device(ortc_planner *p, const ortc_edge *e, uint8
     ortc_pack_item *item;
     ORTC_TRY(ortc_planner_pack(p, e, ortc_targets_device_of(p->targets, space), &ortc_packing_plain, NULL, 0,
                                &item));
-    *ortc_planner_at(p, e, space) = (ortc_home){.lives = LIVES_POINTER,
-                                                .root = e->id,
-                                                .data = item->packed.data,
-                                                .bytes = item->packed.bytes};
+    ortc_home *h = ortc_planner_at(p, e, space);
+    *h = (ortc_home){.lives = LIVES_POINTER,
+                     .root = ortc_planner_number(p, h),
+                     .data = item->packed.data,
+                     .bytes = item->packed.bytes};
     return ORTC_OK;
 }
 
@@ -174,8 +174,11 @@ static ortc_status literal_on_device(ortc_planner *p, const ortc_edge *e, const 
                          device->spelling, l.bytes);
     ortc_device_retain(device);
     ortc_array_push(&p->program->literals, l);
-    *ortc_planner_at(p, e, space) =
-        (ortc_home){.lives = LIVES_POINTER, .root = e->id, .data = l.data, .bytes = l.bytes};
+    ortc_home *h = ortc_planner_at(p, e, space);
+    *h = (ortc_home){.lives = LIVES_POINTER,
+                     .root = ortc_planner_number(p, h),
+                     .data = l.data,
+                     .bytes = l.bytes};
     return ortc_device_transfer(device, l.data, NULL, data, l.bytes, p->error);
 }
 
@@ -188,12 +191,13 @@ static ortc_status reach_layout(ortc_planner *p, const ortc_edge *e, uint8_t for
                         ortc_reorder_clocks(p->placed, &p->facts[e->id], space, p->forms[at].layout,
                                             p->forms[form].layout) < HUGE_VAL;
     const uint8_t from = direct || form == space ? at : space;
-    ortc_home made = {.lives = LIVES_BLOCK, .root = e->id, .made = true};
+    ortc_home *h = ortc_planner_at(p, e, form),
+              made = {.lives = LIVES_BLOCK, .root = ortc_planner_number(p, h), .made = true};
     if (from != at) ORTC_TRY(ortc_planner_reach(p, e, from));
     if (!space) ORTC_TRY(ortc_planner_ready(p, e));
     ORTC_TRY(ortc_planner_bytes(p, e, form, &made.bytes));
     ORTC_TRY(ortc_planner_add_block(p, form, made.bytes, (uint32_t)p->steps.count, e->id, &made.index));
-    *ortc_planner_at(p, e, form) = made;
+    *h = made;
     return ortc_planner_reorder(p, e, from, form);
 }
 
@@ -206,7 +210,8 @@ static ortc_status reach_space(ortc_planner *p, const ortc_edge *e, uint8_t from
         from = 0;
     }
     ORTC_TRY(ortc_planner_bytes(p, e, space, &bytes));
-    ortc_home made = {.lives = LIVES_BLOCK, .root = e->id, .bytes = bytes, .made = true};
+    ortc_home *h = ortc_planner_at(p, e, space),
+              made = {.lives = LIVES_BLOCK, .root = ortc_planner_number(p, h), .bytes = bytes, .made = true};
     if (!from) ORTC_TRY(ortc_planner_ready(p, e));
     ORTC_TRY(ortc_planner_add_block(p, space, bytes, (uint32_t)p->steps.count, e->id, &made.index));
     ORTC_TRY(ortc_planner_copy(p, e, from, ORTC_FROM_ARENA, e->id, space, bytes));
@@ -216,7 +221,7 @@ static ortc_status reach_space(ortc_planner *p, const ortc_edge *e, uint8_t from
         ORTC_TRY(
             push(p, (ortc_step){.kind = ORTC_STEP_SIGNAL, .device = made.filler, .event = made.signal - 1}));
     }
-    *ortc_planner_at(p, e, space) = made;
+    *h = made;
     return ORTC_OK;
 }
 
@@ -233,9 +238,10 @@ ortc_status ortc_planner_reach(ortc_planner *p, const ortc_edge *e, uint8_t form
         ORTC_TRY(ortc_planner_reach(p, e, from));
         first = ortc_planner_at(p, e, from);
     }
-    if (!from && first->lives == LIVES_POINTER && first->root == e->id && ortc_edge_is_const(e))
+    if (!from && first->lives == LIVES_POINTER && first->root == ortc_planner_number(p, first) &&
+        ortc_edge_is_const(e))
         return constant_on_device(p, e, form);
-    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[first->root], from);
+    const ortc_home *root = ortc_planner_root(p, first);
     if (!from && root->lives == LIVES_POINTER)
         return literal_on_device(p, e, (const char *)root->data + first->offset, form);
     return reach_space(p, e, from, form);

@@ -142,7 +142,7 @@ static ortc_status operand(ortc_planner *p, const ortc_edge *e, bool input, cons
     if (!input) return ORTC_OK;
     ortc_home *h;
     ORTC_TRY(ortc_planner_home(p, e, &h));
-    const ortc_home *root = ortc_planner_at(p, p->graph->edges.data[h->root], p->primary[e->id]);
+    const ortc_home *root = ortc_planner_root(p, h);
     if (root->lives == LIVES_POINTER) {
         o->view.flags |= ortc_edge_is_const(e) ? ORTC_VIEW_CONST : 0;
         o->view.data = (char *)(uintptr_t)root->data + h->offset;
@@ -169,7 +169,7 @@ static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint
                    .dtype = f->type->dtype,
                    .rank = f->rank};
     p->primary[e->id] = space;
-    *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = e->id, .made = true};
+    *h = (ortc_home){.lives = LIVES_SLOT, .index = e->id, .root = ortc_planner_number(p, h), .made = true};
     if (!late) {
         ORTC_TRY(ortc_planner_bytes(p, e, space, &h->bytes));
         if (f->rank &&
@@ -184,8 +184,8 @@ static ortc_status add_slot(ortc_planner *p, const ortc_edge *e, bool late, uint
  * has packed is left alone: nobody reads it while running. */
 static ortc_status align_constant(ortc_planner *p, const ortc_edge *e, const ortc_kernel *kernel)
 {
-    const ortc_edge *owner = p->graph->edges.data[ortc_planner_at(p, e, 0)->root];
-    ortc_home *root = ortc_planner_at(p, owner, 0);
+    ortc_home *root = ortc_planner_root(p, ortc_planner_at(p, e, 0));
+    const ortc_edge *owner = ortc_planner_owner(p, ortc_planner_number(p, root));
     uint32_t bytes = ortc_dtype_bits(p->facts[owner->id].type->dtype) / 8;
     if (root->lives != LIVES_POINTER || !owner->constant || bytes < 2 ||
         (root->data &&
@@ -208,16 +208,15 @@ static ortc_status may_view(const ortc_planner *p, const plan_context *c, uint32
     size_t bytes, from_bytes;
     *out = false;
     if (!from || !to || p->crosses[to->id]) return ORTC_OK;
-    const ortc_layout layout = c->plan.in[c->views[i].in].layout;
-    if (layout != c->plan.out[c->views[i].out].layout) return ORTC_OK;
+    const ortc_layout lies = c->plan.in[c->views[i].in].layout, layout = c->plan.out[c->views[i].out].layout;
     if (ortc_fact_is_given(&p->facts[to->id]) || ortc_fact_is_given(&p->facts[from->id])) {
         *out = !offset && ortc_fact_same_strings(&p->facts[from->id], &p->facts[to->id]);
         return ORTC_OK;
     }
     const ortc_fact *of = &p->facts[from->id], *made = &p->facts[to->id];
     if (!ortc_fact_bytes(made, &bytes) || !ortc_fact_bytes(of, &from_bytes) ||
-        (layout && (!ortc_bytes_laid_out(made->type->dtype, layout, made->rank, made->dims, &bytes) ||
-                    !ortc_bytes_laid_out(of->type->dtype, layout, of->rank, of->dims, &from_bytes))))
+        !ortc_bytes_laid_out(made->type->dtype, layout, made->rank, made->dims, &bytes) ||
+        !ortc_bytes_laid_out(of->type->dtype, lies, of->rank, of->dims, &from_bytes))
         return ORTC_OK;
     if (offset < 0 || (uint64_t)offset > from_bytes || bytes > from_bytes - (size_t)offset)
         return ortc_fail(
@@ -246,19 +245,19 @@ static ortc_status make_views(ortc_planner *p, const plan_context *c, bool *out)
     if (!all) return ORTC_OK;
     for (uint32_t i = 0; i < c->n_views; i++) {
         const ortc_edge *from = n->in[c->views[i].in], *to = n->out[c->views[i].out];
-        const ortc_layout layout = c->plan.in[c->views[i].in].layout;
-        const uint8_t space = p->forms[p->primary[from->id]].space,
-                      form = layout ? ortc_planner_form(p, c->target->space, layout) : space;
-        if (layout || p->forms[p->primary[from->id]].layout) ORTC_TRY(ortc_planner_reach(p, from, form));
-        for (uint32_t f = layout ? form : 0; f < (layout ? form + 1u : p->targets->n_spaces); f++) {
-            const ortc_home *h = ortc_planner_at(p, from, (uint8_t)f);
-            if (h->lives || h->made || h->root != from->id)
-                *ortc_planner_at(p, to,
-                                 (uint8_t)f) = (ortc_home){.root = h->root,
-                                                           .offset = h->offset + (size_t)c->views[i].offset,
-                                                           .made = true};
+        const ortc_layout lies = c->plan.in[c->views[i].in].layout,
+                          layout = c->plan.out[c->views[i].out].layout;
+        const bool plain = !lies && !layout;
+        const uint8_t at = p->primary[from->id], space = plain ? p->forms[at].space : c->target->space,
+                      form = ortc_planner_form(p, space, lies);
+        if (!plain || p->forms[at].layout) ORTC_TRY(ortc_planner_reach(p, from, form));
+        for (uint8_t f = plain ? 0 : form; f < (plain ? p->targets->n_spaces : form + 1u); f++) {
+            const ortc_home *h = ortc_planner_at(p, from, f);
+            if (h->lives || h->made || h->root != ortc_planner_number(p, h))
+                *ortc_planner_at(p, to, plain ? f : ortc_planner_form(p, space, layout)) = (ortc_home){
+                    .root = h->root, .offset = h->offset + (size_t)c->views[i].offset, .made = true};
         }
-        p->primary[to->id] = form;
+        p->primary[to->id] = ortc_planner_form(p, space, layout);
     }
     p->program->n_views++;
     return ORTC_OK;
@@ -367,11 +366,9 @@ static ortc_status add_step(ortc_planner *p, ortc_step *s, const plan_context *c
  * which the kernel that offers to write in place knows nothing. */
 static bool is_read_twice(const ortc_planner *p, const ortc_step *s, uint32_t port)
 {
-    const uint8_t form = s->in[port].form;
-    uint32_t root = ortc_planner_at(p, s->node->in[port], form)->root, times = 0;
+    uint32_t root = ortc_planner_at(p, s->node->in[port], s->in[port].form)->root, times = 0;
     for (uint32_t i = 0; i < s->n_in; i++)
-        times += s->node->in[i] && s->in[i].form == form &&
-                 ortc_planner_at(p, s->node->in[i], form)->root == root;
+        times += s->node->in[i] && ortc_planner_at(p, s->node->in[i], s->in[i].form)->root == root;
     return times > 1;
 }
 
@@ -387,8 +384,7 @@ static ortc_status offer_reuse(ortc_planner *p, const plan_context *c, uint32_t 
         if ((s->kernel->flags & ORTC_KERNEL_STATE) &&
             !ortc_array_push(&p->in_place, (ortc_in_place){index, s->node->out[port]->id, from->id, form}))
             return ortc_no_memory(p->error, sizeof *p->in_place.data);
-        const ortc_edge *root = p->graph->edges.data[ortc_planner_at(p, from, form)->root];
-        const ortc_home *in = ortc_planner_at(p, root, form);
+        const ortc_home *in = ortc_planner_root(p, ortc_planner_at(p, from, form));
         if (in->lives == LIVES_BLOCK && in->bytes == h->bytes && !is_read_twice(p, s, c->reuse[k].in))
             ortc_planner_space(p, form)->blocks.data[h->index].reuse = (int32_t)in->index;
     }
@@ -430,7 +426,7 @@ static ortc_status place_results(ortc_planner *p, const plan_context *c, uint32_
         }
         ortc_home *h = ortc_planner_at(p, e, form);
         p->primary[e->id] = form;
-        *h = (ortc_home){.lives = LIVES_BLOCK, .root = e->id, .made = true};
+        *h = (ortc_home){.lives = LIVES_BLOCK, .root = ortc_planner_number(p, h), .made = true};
         ORTC_TRY(ortc_planner_bytes(p, e, form, &h->bytes));
         ORTC_TRY(ortc_planner_add_block(p, form, h->bytes, index, e->id, &h->index));
         ORTC_TRY(offer_reuse(p, c, index, i, h));

@@ -10,37 +10,43 @@
 #include "planner.h"
 
 typedef struct place {
-    ortc_edge *root;
+    ortc_home *root;
     size_t offset;
 } place;
 
-/* The root of an edge's memory, through outputs that have become parts since. */
-static place find(const ortc_planner *p, ortc_edge *e, uint8_t form)
+/* The root of a home's memory, through outputs that have become parts since. */
+static place find(const ortc_planner *p, ortc_home *h)
 {
-    place at = {e, 0};
-    const ortc_home *h = ortc_planner_at(p, e, form);
-    for (; h->root != at.root->id; h = ortc_planner_at(p, at.root, form)) {
-        at.offset += h->offset;
-        at.root = p->graph->edges.data[h->root];
-    }
+    place at = {h, 0};
+    for (; at.root->root != ortc_planner_number(p, at.root); at.root = ortc_planner_root(p, at.root))
+        at.offset += at.root->offset;
     return at;
+}
+
+static ortc_home *input_of(const ortc_planner *p, const ortc_part *o)
+{
+    return ortc_planner_at(p, p->graph->edges.data[o->in], o->form);
+}
+static ortc_home *output_of(const ortc_planner *p, const ortc_part *o)
+{
+    return ortc_planner_at(p, p->graph->edges.data[o->out], o->form);
 }
 
 /* The root of an input, and where in the output it would begin; false: before it, or the root is a part of
  * something already. */
-static bool begins(const ortc_planner *p, const ortc_part *o, ortc_edge **root, size_t *at)
+static bool begins(const ortc_planner *p, const ortc_part *o, ortc_home **root, size_t *at)
 {
-    const ortc_home *h = ortc_planner_at(p, p->graph->edges.data[o->in], o->form);
-    *root = p->graph->edges.data[h->root];
+    const ortc_home *h = input_of(p, o);
+    *root = ortc_planner_root(p, h);
     *at = o->offset - h->offset;
-    return ortc_planner_at(p, *root, o->form)->root == h->root && o->offset >= h->offset;
+    return (*root)->root == h->root && o->offset >= h->offset;
 }
 
 /* Bytes of a root that some of these offers, all of one step, want at one place. */
-static size_t covered(ortc_planner *p, const ortc_part *offers, size_t n, const ortc_edge *root, size_t at)
+static size_t covered(ortc_planner *p, const ortc_part *offers, size_t n, const ortc_home *root, size_t at)
 {
     size_t all = 0, bytes, begin;
-    ortc_edge *of;
+    ortc_home *of;
     for (size_t i = 0; i < n; i++)
         if (begins(p, &offers[i], &of, &begin) && of == root && begin == at &&
             ortc_planner_bytes(p, p->graph->edges.data[offers[i].in], offers[i].form, &bytes) == ORTC_OK)
@@ -49,12 +55,10 @@ static size_t covered(ortc_planner *p, const ortc_part *offers, size_t n, const 
 }
 
 /* The root of an input goes to `at` in the output, whose block is from now on the one that begins first. */
-static void join(ortc_planner *p, const ortc_part *o, const ortc_edge *root, size_t at, bool *touched)
+static void join(ortc_planner *p, const ortc_part *o, ortc_home *h, size_t at, bool *touched)
 {
     ortc_block *blocks = ortc_planner_space(p, o->form)->blocks.data;
-    ortc_edge *out = p->graph->edges.data[o->out];
-    ortc_home *h = ortc_planner_at(p, root, o->form),
-              *whole = ortc_planner_at(p, find(p, out, o->form).root, o->form);
+    ortc_home *whole = find(p, output_of(p, o)).root;
     ortc_block *part = &blocks[h->index], *all = &blocks[whole->index];
     const size_t bytes = all->bytes;
     const uint32_t first = h->index < whole->index ? h->index : whole->index;
@@ -64,32 +68,30 @@ static void join(ortc_planner *p, const ortc_part *o, const ortc_edge *root, siz
     part->bytes = all->bytes = 0;
     whole->index = first;
     blocks[first] = (ortc_block){bytes, from, to, -1, 0};
-    *h = (ortc_home){.root = o->out, .offset = at, .made = true};
+    *h = (ortc_home){.root = ortc_planner_number(p, output_of(p, o)), .offset = at, .made = true};
 }
 
 /* The offers of one step. */
 static void place_step(ortc_planner *p, const ortc_part *offers, size_t n, bool *touched)
 {
-    const ortc_home *out = ortc_planner_at(p, p->graph->edges.data[offers->out], offers->form);
-    const ortc_home *whole = ortc_planner_at(p, find(p, p->graph->edges.data[offers->out], offers->form).root,
-                                             offers->form);
+    ortc_home *out = output_of(p, offers);
+    const ortc_home *whole = find(p, out).root;
     size_t room, at;
     if (whole->lives != LIVES_BLOCK || !out->made ||
         ortc_planner_bytes(p, p->graph->edges.data[offers->out], offers->form, &room) != ORTC_OK)
         return;
     for (size_t i = 0; i < n; i++) {
         const ortc_part *o = &offers[i];
-        ortc_edge *root;
+        ortc_home *root;
         if (!begins(p, o, &root, &at)) {
-            const place there = find(p, p->graph->edges.data[o->in], o->form);
-            const place wanted = find(p, p->graph->edges.data[o->out], o->form);
+            const place there = find(p, input_of(p, o)), wanted = find(p, out);
             p->steps.data[o->step].in[o->port].part = there.root == wanted.root &&
                                                       there.offset == wanted.offset + o->offset;
             continue;
         }
-        const ortc_home *h = ortc_planner_at(p, root, o->form);
-        if (h->lives != LIVES_BLOCK || root->id == o->out || ortc_planner_is_output(p, root) || at > room ||
-            h->bytes > room - at || covered(p, offers, n, root, at) != h->bytes)
+        if (root->lives != LIVES_BLOCK || root == out ||
+            ortc_planner_is_output(p, ortc_planner_owner(p, ortc_planner_number(p, root))) || at > room ||
+            root->bytes > room - at || covered(p, offers, n, root, at) != root->bytes)
             continue;
         join(p, o, root, at, touched);
         p->steps.data[o->step].in[o->port].part = true;
@@ -110,11 +112,10 @@ ortc_status ortc_planner_place_parts(ortc_planner *p)
         ortc_block *b = &p->spaces[0].blocks.data[i];
         if (b->reuse >= 0 && touched[b->reuse]) b->reuse = -1;
     }
-    for (uint32_t form = 0; form < p->n_forms; form++)
-        for (size_t i = 0; i < p->graph->edges.count; i++) {
-            const place at = find(p, p->graph->edges.data[i], (uint8_t)form);
-            ortc_home *h = ortc_planner_at(p, p->graph->edges.data[i], (uint8_t)form);
-            if (at.root->id != i) h->root = at.root->id, h->offset = at.offset;
-        }
+    for (size_t i = 0; i < p->n_forms * p->graph->edges.count; i++) {
+        ortc_home *h = &p->homes[i];
+        const place at = find(p, h);
+        if (at.root != h) h->root = ortc_planner_number(p, at.root), h->offset = at.offset;
+    }
     return ORTC_OK;
 }

@@ -45,7 +45,7 @@ ortc_status ortc_planner_place_outputs(ortc_planner *p)
         if (p->forms[p->primary[e->id]].layout) /* a value that leaves is plain */
             ORTC_TRY(ortc_planner_reach(p, e, p->forms[p->primary[e->id]].space));
         h = ortc_planner_at(p, e, space);
-        ortc_home *root = ortc_planner_at(p, g->edges.data[h->root], space);
+        ortc_home *root = ortc_planner_root(p, h);
         if (root->lives == LIVES_BLOCK && !h->offset && root->bytes == o->bytes) {
             p->spaces[space].blocks.data[root->index].bytes = 0; /* takes no place */
             root->lives = LIVES_OUTPUT;
@@ -62,14 +62,17 @@ static bool is_there(const ortc_step *s, const ortc_operand *o)
     return s->kind == ORTC_STEP_COPY || ortc_view_present(&o->view);
 }
 
-/* How often a step reads the memory of a root edge in a form. */
-static uint32_t reads(const ortc_planner *p, const ortc_step *s, uint32_t root, uint8_t form)
+static ortc_home *home_of(const ortc_planner *p, const ortc_operand *o)
+{
+    return ortc_planner_at(p, p->graph->edges.data[o->edge], o->form);
+}
+
+/* How often a step reads the memory of a root. */
+static uint32_t reads(const ortc_planner *p, const ortc_step *s, uint32_t root)
 {
     uint32_t n = 0;
     if (s->kind != ORTC_STEP_KERNEL && s->kind != ORTC_STEP_COPY) return 0;
-    for (uint32_t k = 0; k < s->n_in; k++)
-        n += is_there(s, &s->in[k]) && s->in[k].form == form &&
-             ortc_planner_at(p, p->graph->edges.data[s->in[k].edge], form)->root == root;
+    for (uint32_t k = 0; k < s->n_in; k++) n += is_there(s, &s->in[k]) && home_of(p, &s->in[k])->root == root;
     return n;
 }
 
@@ -83,16 +86,16 @@ void ortc_planner_place_ties(ortc_planner *p)
         const ortc_in_place *offer = &p->in_place.data[i];
         const ortc_home *out = ortc_planner_at(p, edges[offer->out], offer->form),
                         *in = ortc_planner_at(p, edges[offer->in], offer->form);
-        const ortc_home *root = ortc_planner_at(p, edges[in->root], offer->form);
+        const ortc_home *root = ortc_planner_root(p, in);
         size_t in_bytes, out_bytes;
         if (out->lives != LIVES_OUTPUT || root->lives != LIVES_INPUT ||
             p->inputs[root->index].tied != out->index + 1 || in->offset ||
-            !ortc_fact_bytes(&p->facts[in->root], &in_bytes) ||
+            !ortc_fact_bytes(&p->facts[ortc_planner_owner(p, in->root)->id], &in_bytes) ||
             !ortc_fact_bytes(&p->facts[offer->out], &out_bytes) || in_bytes != out_bytes)
             continue;
         bool alone = true;
         for (uint32_t k = 0; k < p->steps.count && alone; k++) {
-            uint32_t n = reads(p, &p->steps.data[k], in->root, offer->form);
+            uint32_t n = reads(p, &p->steps.data[k], in->root);
             alone = !n || (k == offer->step ? n == 1
                                             : k < offer->step && p->steps.data[k].device ==
                                                                      p->steps.data[offer->step].device);
@@ -148,11 +151,10 @@ ortc_status ortc_planner_fill_slots(ortc_planner *p)
 
 static void resolve(const ortc_planner *p, ortc_operand *o)
 {
-    const ortc_home *h = ortc_planner_at(p, p->graph->edges.data[o->edge], o->form),
-                    *root = ortc_planner_at(p, p->graph->edges.data[h->root], o->form);
+    const ortc_home *h = home_of(p, o), *root = ortc_planner_root(p, h);
     o->offset = h->offset;
     o->index = root->index;
-    o->root = h->root;
+    o->root = ortc_planner_owner(p, h->root)->id;
     switch (root->lives) {
     case LIVES_POINTER:
         o->from = ORTC_FROM_POINTER;
@@ -191,12 +193,11 @@ static void note_reuse(const ortc_planner *p, uint32_t index)
     for (uint32_t k = 0; k < s->n_out; k++) {
         ortc_operand *o = &s->out[k];
         if (o->from != ORTC_FROM_ARENA || !ortc_view_present(&o->view)) continue;
-        const ortc_block *blocks = p->spaces[o->space].blocks.data,
-                         *b = &blocks[ortc_planner_at(p, p->graph->edges.data[o->edge], o->form)->index];
+        const ortc_block *blocks = p->spaces[o->space].blocks.data, *b = &blocks[home_of(p, o)->index];
         if (b->reuse < 0 || blocks[b->reuse].offset != b->offset || blocks[b->reuse].to != index) continue;
         for (uint32_t i = 0; i < s->n_in && !o->over; i++) {
             const ortc_home *in = is_there(s, &s->in[i]) && s->in[i].form == o->form
-                                      ? ortc_planner_at(p, p->graph->edges.data[s->in[i].root], o->form)
+                                      ? ortc_planner_root(p, home_of(p, &s->in[i]))
                                       : NULL;
             if (in && in->lives == LIVES_BLOCK && (int32_t)in->index == b->reuse) o->over = i + 1;
         }
