@@ -401,35 +401,35 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
         return;
     }
     const ortc_tail_spec *s = e->a->tail;
-    const int64_t bytes = at * (e->type == ORTC_FLOAT_F32 ? 4 : 2);
+    const int64_t bytes = at * (e->type == ORTC_FLOAT_F32 ? 4 : 2), blocks = e->a->wide ? e->a->wide : 1;
+    const size_t pixel = (size_t)blocks * ORTC_BLOCK, count = (size_t)n * pixel;
     const char *residual = e->a->residual;
     char *y = (char *)e->a->y + bytes;
-    int stored = e->straight && lanes == ORTC_BLOCK;
-    clip_fn *const at_once = e->type == ORTC_FLOAT_BF16 && lanes == ORTC_BLOCK ? clip_bf16() : NULL;
+    int stored = e->straight && lanes == pixel;
+    clip_fn *const at_once = e->type == ORTC_FLOAT_BF16 && lanes == pixel ? clip_bf16() : NULL;
     if (at_once && ortc_blocked_end_clips(e)) {
         const int clip = s->act == ORTC_UK_ACT_CLIP;
-        at_once((size_t)(n * ORTC_BLOCK), sums, residual ? residual + bytes : NULL, clip ? s->lo : -INFINITY,
+        at_once(count, sums, residual ? residual + bytes : NULL, clip ? s->lo : -INFINITY,
                 clip ? s->hi : INFINITY, y);
         return;
     }
     if (!e->straight) {
         const ortc_tail_place place = {
-            .channel = channel, .channel_col = 1, .element = at, .row = ORTC_BLOCK, .col = 1};
+            .channel = channel, .channel_col = 1, .element = at, .row = (int64_t)pixel, .col = 1};
         if (residual || s->act != ORTC_UK_ACT_NONE)
-            e->uk->finish[e->type]((size_t)(n * ORTC_BLOCK), residual ? residual + bytes : NULL, s->act,
-                                   s->lo, s->hi, sums);
-        if (s->has_rest && e->type != ORTC_FLOAT_F32 && lanes == ORTC_BLOCK) { /* at once */
-            ortc_tail_store(s, e->a->in, &place, sums, ORTC_BLOCK, y, ORTC_BLOCK, (size_t)n, lanes);
+            e->uk->finish[e->type](count, residual ? residual + bytes : NULL, s->act, s->lo, s->hi, sums);
+        if (s->has_rest && e->type != ORTC_FLOAT_F32 && lanes == pixel) { /* at once */
+            ortc_tail_store(s, e->a->in, &place, sums, pixel, y, pixel, (size_t)n, lanes);
             return;
         }
-        stored = s->has_rest && e->type == ORTC_FLOAT_F32 && lanes == ORTC_BLOCK;
-        ortc_tail_over(s, e->a->in, &place, sums, ORTC_BLOCK, stored ? (float *)(void *)y : sums, ORTC_BLOCK,
-                       (size_t)n, lanes);
+        stored = s->has_rest && e->type == ORTC_FLOAT_F32 && lanes == pixel;
+        ortc_tail_over(s, e->a->in, &place, sums, pixel, stored ? (float *)(void *)y : sums, pixel, (size_t)n,
+                       lanes);
     }
     if (at_once)
-        at_once((size_t)(n * ORTC_BLOCK), sums, NULL, -INFINITY, INFINITY, y);
+        at_once(count, sums, NULL, -INFINITY, INFINITY, y);
     else if (!stored)
-        e->uk->narrow[e->type]((size_t)n, sums, lanes, y);
+        e->uk->narrow[e->type]((size_t)(n * blocks), sums, blocks > 1 ? ORTC_BLOCK : lanes, y);
 }
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */

@@ -104,6 +104,8 @@ typedef struct ortc_blocked_args {
     int64_t w_image;            /* bytes from an image's weights to the next's, of windows of one pixel: 0 */
     /* of points on tiles, f32: what x's channels are multiplied by, [image][ins * 16]; NULL: nothing */
     const float *factor;
+    int64_t pitch; /* of depthwise windows over rows of pixels: their elements; 0: blocks */
+    int64_t wide;  /* blocks of a pixel, of depthwise windows; 0: one */
     float
         *sums; /* of depthwise windows, f32: sums of each row of results, [image][block][row][16]; or NULL */
     /* Of bytes: bias has what s32 sums begin with, y the tail's type. */
@@ -142,8 +144,8 @@ int ortc_blocked_end_clips(const ortc_blocked_end *e);
 /* The same as below of such sums whose ends, in blocks that are among args->int_ends, are in fixed point. */
 void ortc_blocked_finish_bytes(const ortc_blocked_end *e, int32_t *sums, int64_t n, int64_t channel,
                                size_t lanes, int64_t at);
-/* What registers have not done to n finished pixels of a block of output, from `channel` on, of which `lanes`
- * exist; they begin `at` elements into the output. The one place that knows epilogues. */
+/* What registers have not done to n finished pixels of a block of output (of args->wide), from `channel` on,
+ * of which `lanes` exist; they begin `at` elements into the output. The one place that knows epilogues. */
 void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int64_t channel, size_t lanes,
                          int64_t at);
 

@@ -14,6 +14,8 @@
 #define GRAIN_MACS 0.03e6
 #define FINISHED 1024  /* results, about */
 #define THEIR_OWN 384  /* pixels of a thread, see below */
+#define WIDE_PIXELS 14 /* of a tile: a strip of registers, or several */
+#define HELD_ROWS 8    /* of a task of wide pixels, for what is held beside them */
 #define MOST_HELD 64e6 /* bytes, of each worker */
 
 /* Bytes of a row that is held as it is. */
@@ -43,8 +45,8 @@ static const ortc_blocked_halves *halves_for(const ortc_window_extents *e, int32
     return NULL;
 }
 
-int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
-                                     ortc_blocked_depthwise_plan *p)
+static int plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads, int wide,
+                     ortc_blocked_depthwise_plan *p)
 {
     memset(p, 0, sizeof *p);
     if (g->channels != 1 || g->filters != 1 || g->group == 1 || g->kernel_count > 4096 || g->images == 0 ||
@@ -57,9 +59,10 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
     if (p->size == 1 && g->kernel_count > ORTC_DEPTHWISE_EXACT) return 0;
     p->images = g->images, p->channels = g->group, p->blocks = ceil_div(g->group, ORTC_BLOCK);
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
-    const int64_t *out = p->extents.out, row = out[2] * ORTC_BLOCK;
-    if (row > 1 << 20) return 0;
-    p->rows = TASK_FLOATS / row > 1 ? TASK_FLOATS / row : 1;
+    p->wide = wide ? p->blocks : 1, p->parts = p->blocks / p->wide;
+    const int64_t *out = p->extents.out, pixel = p->wide * ORTC_BLOCK, row = out[2] * pixel;
+    if (row > 1 << 24) return 0;
+    p->rows = TASK_FLOATS / row > 1 ? TASK_FLOATS / row : wide && p->type != ORTC_FLOAT_F32 ? HELD_ROWS : 1;
     /* Points before and behind these windows are dealt to threads by pixels: so are rows, that each thread
      * finds what it wrote itself. Of small images they are dealt by filters (tiled.c), and threads would ask
      * for lines ahead that are another's: 7 rows of 14 pixels took a quarter longer so. */
@@ -70,16 +73,18 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
     const double macs = (double)p->taps * (double)(p->rows * row);
     p->grain = macs >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / macs) + 1;
     p->some = ceil_div(p->rows, p->rows * row > FINISHED ? p->rows * row / FINISHED : 1);
+    const int64_t strips = ceil_div(FINISHED, WIDE_PIXELS * pixel);
+    p->tile = wide && strips * WIDE_PIXELS < out[2] ? strips * WIDE_PIXELS : out[2];
     p->scratch = (size_t)(p->some * p->extents.kernel[0] * p->extents.kernel[1]) * sizeof(char *) +
                  (size_t)p->extents.kernel[2] * sizeof(ortc_blocked_column) +
-                 (size_t)(p->some * row) * sizeof(float);
+                 (size_t)(p->some * p->tile * pixel) * sizeof(float);
     const ortc_window_extents *e = &p->extents;
-    p->halves = halves_for(e, p->type);
+    if (!wide) p->halves = halves_for(e, p->type);
     if (p->type == ORTC_FLOAT_F32 || p->halves) return 1;
     p->held = (p->some - 1) * e->stride[1] + (e->kernel[1] - 1) * e->dilation[1] + 1;
     p->width = (e->out[2] - 1) * e->stride[2] + (e->kernel[2] - 1) * e->dilation[2] + 1;
     /* strides and dilations may be any */
-    const double held = (double)e->kernel[0] * (double)p->held * (double)p->width * ORTC_BLOCK *
+    const double held = (double)e->kernel[0] * (double)p->held * (double)p->width * (double)pixel *
                         sizeof(float);
     if (held > MOST_HELD) return 0;
     p->at_held = (p->scratch + 63) / 64 * 64;
@@ -88,8 +93,20 @@ int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype typ
     if (p->by_words)
         p->scratch = p->at_held + (size_t)((e->kernel[0] * p->held + 1) * word_pitch(p));
     else
-        p->scratch = p->at_held + (size_t)(e->kernel[0] * p->held * p->width * ORTC_BLOCK) * sizeof(float);
+        p->scratch = p->at_held + (size_t)(e->kernel[0] * p->held * p->width * pixel) * sizeof(float);
     return 1;
+}
+
+int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
+                                     ortc_blocked_depthwise_plan *p)
+{
+    return plan_init(g, type, threads, 0, p);
+}
+
+int ortc_blocked_depthwise_plan_rows(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
+                                     ortc_blocked_depthwise_plan *p)
+{
+    return g->group % ORTC_BLOCK == 0 && ortc_dtype_bits(type) > 8 && plan_init(g, type, threads, 1, p);
 }
 
 size_t ortc_blocked_depthwise_weight_bytes(const ortc_conv_geometry *g)
@@ -161,6 +178,7 @@ static void find_columns(const ortc_blocked_depthwise_plan *p, int64_t pixel, or
     const ortc_window_extents *e = &p->extents;
     const int64_t s = e->stride[2], out = e->out[2];
     w->columns = (size_t)e->kernel[2], w->column = column;
+    w->stride = s, w->left = p->held ? 0 : -e->pad[2];
     w->first = 0, w->end = out, w->width = p->held ? p->width : e->in[2];
     for (int64_t c = 0; c < e->kernel[2]; c++, column++) {
         const int64_t x = c * e->dilation[2] - (p->held ? 0 : e->pad[2]);
@@ -176,17 +194,18 @@ static void find_columns(const ortc_blocked_depthwise_plan *p, int64_t pixel, or
     }
 }
 
-/* Rows of a block's image. */
+/* Rows of a part's image. */
 typedef struct rows {
     const ortc_blocked_depthwise_plan *p;
     const char *x; /* the image */
     int32_t zero;  /* of bytes */
     char *beside;  /* by words: a row of zero points; else NULL */
-    float *held;   /* [plane of the window][row % p->held][p->width][16]; NULL: x is read where it lies */
+    float *held;   /* [plane of the window][row % p->held][p->width][pixel]; NULL: x is read where it lies */
     int64_t have;  /* rows before this one are held, as far as they are still read */
 } rows;
 
-static int64_t row_floats(const rows *r) { return r->p->extents.in[2] * ORTC_BLOCK; }
+static int64_t pixel_of(const ortc_blocked_depthwise_plan *p) { return p->wide * ORTC_BLOCK; }
+static int64_t row_floats(const rows *r) { return r->p->extents.in[2] * pixel_of(r->p); }
 
 /* Of those held, with what is beside the image. */
 static const char *row_of(const rows *r, int64_t d, int64_t in_plane, int64_t row)
@@ -195,7 +214,7 @@ static const char *row_of(const rows *r, int64_t d, int64_t in_plane, int64_t ro
     if (!r->held) return r->x + (in_plane * p->extents.in[1] + row) * row_floats(r) * p->size;
     const int64_t at = d * p->held + (uint32_t)row % (uint32_t)p->held; /* of 32 bits: quick */
     if (p->by_words) return (const char *)r->held + at * word_pitch(p);
-    return (const char *)(r->held + at * p->width * ORTC_BLOCK);
+    return (const char *)(r->held + at * p->width * pixel_of(p));
 }
 
 /* A row as it is, unsigned. */
@@ -220,7 +239,7 @@ static void hold(rows *r, int64_t plane, int64_t from, int64_t to)
     const int64_t first = from * e->stride[1] - e->pad[1],
                   last = (to - 1) * e->stride[1] - e->pad[1] + (e->kernel[1] - 1) * e->dilation[1] + 1,
                   begin = first > r->have ? first : r->have, end = last < e->in[1] ? last : e->in[1];
-    const int64_t width = r->p->width, left = clamp(e->pad[2], 0, width),
+    const int64_t pixel = pixel_of(r->p), width = r->p->width, left = clamp(e->pad[2], 0, width),
                   right = clamp(left + e->in[2], 0, width);
     for (int64_t d = 0; d < e->kernel[0]; d++) {
         const int64_t in_plane = plane * e->stride[0] - e->pad[0] + d * e->dilation[0];
@@ -231,15 +250,15 @@ static void hold(rows *r, int64_t plane, int64_t from, int64_t to)
                 continue;
             }
             float *dst = (float *)(uintptr_t)row_of(r, d, in_plane, row);
-            memset(dst, 0, (size_t)(left * ORTC_BLOCK) * sizeof *dst);
+            memset(dst, 0, (size_t)(left * pixel) * sizeof *dst);
             const char *bytes = r->x + (in_plane * e->in[1] + row) * row_floats(r) * r->p->size;
-            float *inside = dst + left * ORTC_BLOCK;
+            float *inside = dst + left * pixel;
             if (r->p->type == ORTC_BLOCKED_BYTES)
                 r->p->uk->widen_bytes((size_t)((right - left) * ORTC_BLOCK), bytes, r->p->is_signed, r->zero,
                                       inside);
             else
-                r->p->uk->widen[r->p->type]((size_t)(right - left), bytes, ORTC_BLOCK, inside);
-            memset(dst + right * ORTC_BLOCK, 0, (size_t)((width - right) * ORTC_BLOCK) * sizeof *dst);
+                r->p->uk->widen[r->p->type]((size_t)((right - left) * r->p->wide), bytes, ORTC_BLOCK, inside);
+            memset(dst + right * pixel, 0, (size_t)((width - right) * pixel) * sizeof *dst);
         }
     }
     if (end > r->have) r->have = end;
@@ -259,7 +278,7 @@ static void find_lines(const rows *x, int64_t plane, int64_t from, int64_t to, c
             }
 }
 
-/* Tasks are numbered [image][block][plane][row task]. */
+/* Tasks are numbered [image][part][plane][row task], or [row task][image][part][plane]. */
 static void body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
@@ -268,22 +287,29 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
     const int straight = j->end.straight, clips = p->halves && ortc_blocked_end_clips(&j->end),
               clip = (straight || clips) && j->a->tail->act == ORTC_UK_ACT_CLIP;
     const float lo = clip ? j->a->tail->lo : -INFINITY, hi = clip ? j->a->tail->hi : INFINITY;
-    const int64_t pixel = ORTC_BLOCK * (p->halves ? 2 : 4), width = e->out[2];
+    const int64_t pixel = pixel_of(p), width = e->out[2], x_pixel = pixel * (p->halves ? 2 : 4);
     const char **line = scratch;
     const size_t lines = (size_t)(e->kernel[0] * e->kernel[1]);
     ortc_blocked_column *column = (ortc_blocked_column *)(void *)(line + (size_t)p->some * lines);
     float *sums = (float *)(void *)(column + e->kernel[2]);
-    ortc_blocked_windows w = {.lines = lines, .line = line, .step = e->stride[2] * pixel, .lo = lo, .hi = hi};
-    find_columns(p, pixel, column, &w);
+    ortc_blocked_windows w = {.lines = lines,
+                              .line = line,
+                              .step = e->stride[2] * x_pixel,
+                              .blocks = (size_t)p->wide,
+                              .lo = lo,
+                              .hi = hi};
+    find_columns(p, x_pixel, column, &w);
     for (int64_t i = begin; i < end; i++) {
-        const int64_t all = p->images * p->blocks * e->out[0]; /* planes */
+        const int64_t all = p->images * p->parts * e->out[0]; /* planes */
         const int64_t first = (p->by_rows ? i / all : i % p->row_tasks) * p->rows,
                       rest = p->by_rows ? i % all : i / p->row_tasks;
-        const int64_t plane = rest % e->out[0], block = rest / e->out[0]; /* of all images */
-        const int64_t b = block % p->blocks, last = first + p->rows < e->out[1] ? first + p->rows : e->out[1];
-        const size_t lanes = b + 1 < p->blocks ? ORTC_BLOCK : (size_t)((p->channels - 1) % ORTC_BLOCK + 1);
+        const int64_t plane = rest % e->out[0], part = rest / e->out[0]; /* of all images */
+        const int64_t b = part % p->parts, last = first + p->rows < e->out[1] ? first + p->rows : e->out[1];
+        const size_t lanes = p->wide > 1         ? (size_t)p->channels
+                             : b + 1 < p->blocks ? ORTC_BLOCK
+                                                 : (size_t)((p->channels - 1) % ORTC_BLOCK + 1);
         rows x = {.p = p,
-                  .x = (const char *)j->a->x + block * p->in_count * ORTC_BLOCK * p->size,
+                  .x = (const char *)j->a->x + part * p->in_count * pixel * p->size,
                   .zero = p->is_signed ? (int8_t)j->a->zero : j->a->zero};
         if (p->held) x.held = (float *)(void *)((char *)scratch + p->at_held);
         ortc_blocked_words words = {.lines = lines,
@@ -302,32 +328,37 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         w.w = (const float *)j->a->w + b * p->taps * ORTC_BLOCK, w.bias = j->a->bias + b * ORTC_BLOCK;
         w.half = clips && lanes == ORTC_BLOCK;
         if (p->halves) w.lo = w.half ? lo : -INFINITY, w.hi = w.half ? hi : INFINITY;
+        const int64_t tile = straight ? width : p->tile;
         for (int64_t from = first, to; from < last; from = to) {
-            const int64_t at = (block * p->out_count + (plane * e->out[1] + from) * width) * ORTC_BLOCK;
-            const int64_t bytes = at * p->size;
-            float *y = straight || w.half ? (float *)(void *)((char *)j->a->y + bytes) : sums;
-            const char *more = straight || w.half ? j->a->residual : NULL;
             to = from + p->some < last ? from + p->some : last;
             if (p->held) hold(&x, plane, from, to);
             find_lines(&x, plane, from, to, line);
-            w.y = y, w.residual = more ? (const float *)(const void *)(more + bytes) : NULL;
-            if (p->by_words)
-                p->by_words(to - from, width, &words);
-            else if (p->halves)
-                p->halves->run(to - from, width, &w);
-            else
-                p->uk->depthwise(to - from, width, &w);
-            if (w.half) continue;
-            if (p->type == ORTC_BLOCKED_BYTES) {
-                const int64_t n = (to - from) * width;
-                if (!p->by_words) p->uk->to_integers((size_t)(n * ORTC_BLOCK), y);
-                ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)y, n, b * ORTC_BLOCK, lanes, at);
-                continue;
+            for (w.from = 0; w.from < width; w.from += tile) {
+                const int64_t n = w.from + tile < width ? tile : width - w.from, count = (to - from) * n;
+                const int64_t at = (part * p->out_count + (plane * e->out[1] + from) * width + w.from) *
+                                   pixel;
+                const int64_t bytes = at * p->size;
+                const char *more = straight || w.half ? j->a->residual : NULL;
+                w.y = straight || w.half ? (float *)(void *)((char *)j->a->y + bytes) : sums;
+                w.residual = more ? (const float *)(const void *)(more + bytes) : NULL;
+                if (p->by_words)
+                    p->by_words(to - from, n, &words);
+                else if (p->halves)
+                    p->halves->run(to - from, n, &w);
+                else
+                    p->uk->depthwise(to - from, n, &w);
+                if (w.half) continue;
+                if (p->type == ORTC_BLOCKED_BYTES) {
+                    if (!p->by_words) p->uk->to_integers((size_t)(count * ORTC_BLOCK), sums);
+                    ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)sums, count, b * ORTC_BLOCK, lanes,
+                                              at);
+                    continue;
+                }
+                ortc_blocked_finish(&j->end, w.y, count, b * ORTC_BLOCK, lanes, at);
+                if (j->a->sums)
+                    p->uk->sum(to - from, n, (const float *)j->a->y + at,
+                               j->a->sums + (rest * e->out[1] + from) * ORTC_BLOCK);
             }
-            ortc_blocked_finish(&j->end, y, (to - from) * width, b * ORTC_BLOCK, lanes, at);
-            if (j->a->sums)
-                p->uk->sum(to - from, width, (const float *)j->a->y + at,
-                           j->a->sums + (rest * e->out[1] + from) * ORTC_BLOCK);
         }
     }
 }
@@ -336,7 +367,7 @@ int32_t ortc_blocked_depthwise_run(const ortc_blocked_depthwise_plan *p, const o
                                    const ortc_product_threads *threads)
 {
     job j = {p, a, ortc_blocked_end_of(p->uk, p->type, a)};
-    return threads->parallel(threads->context, p->images * p->blocks * p->extents.out[0] * p->row_tasks,
+    return threads->parallel(threads->context, p->images * p->parts * p->extents.out[0] * p->row_tasks,
                              p->grain, body, &j);
 }
 

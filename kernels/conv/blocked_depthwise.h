@@ -1,7 +1,8 @@
 /* Depthwise convolution of values in blocks of 16 channels: each channel has one filter of its own, so that a
  * vector of channels is multiplied by a vector of weights, and nothing is broadcast or laid out: x is read
  * where it lies, and taps beside the image are left out. Weights are f32, [block][tap][16]. Rules of
- * blocked.h. Bytes are f32 less their zero points, whose sums are exact: those of ORTC_DEPTHWISE_EXACT taps
+ * blocked.h. Or all blocks lie side by side in each pixel: [image][..positions][channels].
+ * Bytes are f32 less their zero points, whose sums are exact: those of ORTC_DEPTHWISE_EXACT taps
  * stay below 2^24.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
@@ -21,10 +22,12 @@ typedef struct ortc_blocked_depthwise_plan {
     int64_t words;                   /* of a line of the window */
     int64_t size;                    /* bytes of an element of x */
     int64_t images, channels, blocks;
+    int64_t wide, parts; /* blocks of a pixel: 1, or all; how many such parts an image has */
     int64_t in_count, out_count, taps;
     int64_t rows, row_tasks, grain;
     int by_rows;    /* tasks of the same rows are neighbours, not those of a block */
-    int64_t some;   /* rows that are finished together, where registers do not finish them */
+    int64_t some;   /* rows that are finished together, where registers do not finish them, */
+    int64_t tile;   /* or pixels of one, of wide ones */
     int64_t held;   /* rows of x in f32, of each plane of a window; 0: x is read where it lies */
     int64_t width;  /* pixels of those, with the zeros beside the image */
     size_t at_held; /* bytes in scratch */
@@ -33,6 +36,9 @@ typedef struct ortc_blocked_depthwise_plan {
 
 /* 0: this way is not for the convolution at hand. threads: that a run has at most, 0: not known. */
 int ortc_blocked_depthwise_plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
+                                     ortc_blocked_depthwise_plan *out);
+/* Of pixels with all blocks, which are whole; of floats. args->wide is the plan's. */
+int ortc_blocked_depthwise_plan_rows(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads,
                                      ortc_blocked_depthwise_plan *out);
 /* Bytes by words of four taps: W as [block][line][word][16][4] of s8, and behind it s32 sums of filters
  * [blocks * 16]. */

@@ -69,7 +69,8 @@ typedef struct ortc_blocked_tile {
 typedef void ortc_blocked_tile_fn(size_t pixels, size_t blocks, const ortc_blocked_tile *t);
 
 /* Rows of a depthwise convolution: y = bias + the sum over those taps of each pixel's window that lie in the
- * image, then as of a tile. A column says which pixels see it there. */
+ * image, then as of a tile. A column says which pixels see it there. A pixel is one block, or several side by
+ * side. */
 typedef struct ortc_blocked_column {
     int64_t x;          /* bytes from a line to what pixel 0 would read */
     int64_t first, end; /* pixels that see it */
@@ -77,17 +78,21 @@ typedef struct ortc_blocked_column {
 typedef struct ortc_blocked_windows {
     size_t lines, columns;   /* of a window */
     const char *const *line; /* [row][line]: rows of the image, in f32; NULL: beside it */
-    const float *w;          /* [line][column][16] */
+    const float *w;          /* [block][line][column][16] */
     const ortc_blocked_column *column;
     int64_t first, end;    /* pixels that see all columns */
-    int64_t step;          /* bytes of x from a pixel to the next */
+    int64_t step;          /* bytes of x from a pixel to the next, */
+    int64_t stride, left;  /* pixels of x likewise; the one that column 0 of pixel 0 reads */
+    int64_t from;          /* the first pixel */
     int64_t width;         /* pixels of a line */
-    const float *bias;     /* [16] */
-    float *y;              /* [row][pixel][16] */
+    size_t blocks;         /* of a pixel */
+    const float *bias;     /* [block][16] */
+    float *y;              /* [row][pixel][block][16] */
     const float *residual; /* lies as y does, NULL: none */
     float lo, hi;          /* infinite where nothing is clipped */
     int half;              /* of ortc_blocked_halves: y and the residual are bf16, else there is none */
 } ortc_blocked_windows;
+/* Of each row so many pixels, from t->from on, where y begins. */
 typedef void ortc_blocked_windows_fn(int64_t rows, int64_t pixels, const ortc_blocked_windows *);
 
 /* The same of rows of bf16, read where they lie, for windows of so many neighbouring columns, so many pixels

@@ -245,26 +245,35 @@ HALF_TILES(half_stem, 1)
 #define KEEP(v) (void)0
 #endif
 
-/* A row of the output: its windows' lines, and where it begins in y, in pixels. */
+/* A block of a row of the output: its windows' lines, and where pixel 0 would be in y, in pixels. */
 typedef struct window_row {
     const ortc_blocked_windows *t;
     const char *const *line;
-    int64_t y;
+    int64_t y, channel;
+    const float *w;
 } window_row;
 
-VFN void begin_strip(const int np, const ortc_blocked_windows *t, vf32 (*sum)[VECTORS])
+/* Floats of a pixel: of one block a number that compilers know. */
+static inline int64_t pixel_of(const int wide, const ortc_blocked_windows *t)
 {
+    return wide ? (int64_t)t->blocks * ORTC_BLOCK : ORTC_BLOCK;
+}
+
+VFN void begin_strip(const int np, const window_row *row, vf32 (*sum)[VECTORS])
+{
+    const float *bias = row->t->bias + row->channel;
     UNROLL for (int p = 0; p < np; p++)
     {
-        UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] = v_load_f32(t->bias + j * LANES, LANES);
+        UNROLL for (int j = 0; j < VECTORS; j++) sum[p][j] = v_load_f32(bias + j * LANES, LANES);
     }
 }
 
 /* The first n of np sums, from pixel `at` on. */
-VFN void end_strip(const int np, const window_row *row, int64_t at, int64_t n, vf32 (*sum)[VECTORS])
+VFN void end_strip(const int wide, const int np, const window_row *row, int64_t at, int64_t n,
+                   vf32 (*sum)[VECTORS])
 {
     const vf32 lo = v_set_f32(row->t->lo), hi = v_set_f32(row->t->hi);
-    const int64_t to = (row->y + at) * ORTC_BLOCK;
+    const int64_t pixel = pixel_of(wide, row->t), to = (row->y + at) * pixel + row->channel;
     const float *residual = row->t->residual;
     float *y = row->t->y;
     if (residual) {
@@ -272,14 +281,14 @@ VFN void end_strip(const int np, const window_row *row, int64_t at, int64_t n, v
         {
             if (p >= n) break;
             UNROLL for (int j = 0; j < VECTORS; j++)
-                sum[p][j] = v_add(sum[p][j], v_load_f32(residual + to + p * ORTC_BLOCK + j * LANES, LANES));
+                sum[p][j] = v_add(sum[p][j], v_load_f32(residual + to + p * pixel + j * LANES, LANES));
         }
     }
     UNROLL for (int p = 0; p < np; p++)
     {
         if (p >= n) break;
         UNROLL for (int j = 0; j < VECTORS; j++) /* sums second: a NaN stays */
-            v_store_f32(y + to + p * ORTC_BLOCK + j * LANES, v_min(hi, v_max(lo, sum[p][j])), LANES);
+            v_store_f32(y + to + p * pixel + j * LANES, v_min(hi, v_max(lo, sum[p][j])), LANES);
     }
 }
 
@@ -288,15 +297,15 @@ VFN void end_strip(const int np, const window_row *row, int64_t at, int64_t n, v
 VFN void strip(const int whole, const int np, const window_row *row, int64_t at)
 {
     const ortc_blocked_windows *t = row->t;
-    const float *w = t->w;
+    const float *w = row->w;
     vf32 sum[STRIP][VECTORS];
-    begin_strip(np, t, sum);
+    begin_strip(np, row, sum);
     for (size_t l = 0; l < t->lines; l++, w += t->columns * ORTC_BLOCK) {
         const char *line = row->line[l];
         if (!line) continue;
         for (size_t c = 0; c < t->columns; c++) {
             const ortc_blocked_column *column = &t->column[c];
-            const char *x = line + at * t->step + column->x;
+            const char *x = line + at * t->step + column->x + row->channel * (int64_t)sizeof(float);
             vf32 wv[VECTORS];
             if (!whole && (at < column->first || at >= column->end)) continue;
             UNROLL for (int j = 0; j < VECTORS; j++)
@@ -308,24 +317,25 @@ VFN void strip(const int whole, const int np, const window_row *row, int64_t at)
             }
         }
     }
-    end_strip(np, row, at, np, sum);
+    end_strip(1, np, row, at, np, sum);
 }
 /* n pixels, up to np, whose windows have C columns side by side, S pixels from one to the next: what they
  * read is loaded once for all. x0: where tap 0 of the first lies in the row. Only C / 2 of it on either side
  * may lie beside the image. Sums are those of `strip`, in the same order. */
-VFN void slide(const int C, const int S, const int np, const window_row *row, int64_t at, int64_t n,
-               int64_t x0)
+VFN void slide(const int C, const int S, const int wide, const int np, const window_row *row, int64_t at,
+               int64_t n, int64_t x0)
 {
     const ortc_blocked_windows *t = row->t;
     const int64_t inside = t->width - x0, needed = (n - 1) * S + C, end = inside < needed ? inside : needed;
-    const float *w = t->w;
+    const int64_t pixel = pixel_of(wide, t);
+    const float *w = row->w;
     vf32 sum[SLIDE][VECTORS];
-    begin_strip(np, t, sum);
+    begin_strip(np, row, sum);
     for (size_t l = 0; l < t->lines; l++, w += C * ORTC_BLOCK) {
         const float *x = (const float *)(const void *)row->line[l];
         vf32 wv[7][VECTORS];
         if (!x) continue;
-        x += x0 * ORTC_BLOCK;
+        x += x0 * pixel + row->channel;
         __asm__("" : "+r"(x)); /* one address, and not one for each pixel */
         UNROLL for (int c = 0; c < C; c++)
         {
@@ -339,7 +349,7 @@ VFN void slide(const int C, const int S, const int np, const window_row *row, in
             vf32 xv[VECTORS];
             UNROLL for (int j = 0; j < VECTORS; j++)
             {
-                xv[j] = v_load_f32(x + i * ORTC_BLOCK + j * LANES, LANES);
+                xv[j] = v_load_f32(x + i * pixel + j * LANES, LANES);
                 KEEP(xv[j]);
             }
             UNROLL for (int c = C - 1; c >= 0; c--)
@@ -350,59 +360,80 @@ VFN void slide(const int C, const int S, const int np, const window_row *row, in
             }
         }
     }
-    end_strip(np, row, at, n, sum);
+    end_strip(wide, np, row, at, n, sum);
 }
 #define SLIDE_OF(C, S) \
     static void slide_##C##_##S(const window_row *row, int64_t at, int64_t n, int64_t x0) \
     { \
-        slide(C, S, SLIDE, row, at, n, x0); \
+        slide(C, S, 0, SLIDE, row, at, n, x0); \
+    } \
+    static void wide_##C##_##S(const window_row *row, int64_t at, int64_t n, int64_t x0) \
+    { \
+        slide(C, S, 1, SLIDE, row, at, n, x0); \
     }
-#define SLIDE_ENTRY(C, S) {C, (S)*PIXEL, slide_##C##_##S},
-#define PIXEL (ORTC_BLOCK * (int64_t)sizeof(float))
+#define SLIDE_ENTRY(C, S) {C, S, {slide_##C##_##S, wide_##C##_##S}},
 EACH_SLIDE(SLIDE_OF)
+
+typedef void strip_fn(const window_row *row, int64_t at, int64_t n, int64_t x0);
 
 typedef struct slide_line {
     size_t columns;
-    int64_t step; /* bytes */
-    void (*run)(const window_row *, int64_t at, int64_t n, int64_t x0);
+    int64_t step;     /* pixels */
+    strip_fn *run[2]; /* of one block, of several */
 } slide_line;
 
-/* A strip from `at` on by its columns one by one; how many pixels it has. */
-static int64_t one_strip(int64_t n, const window_row *row, int64_t at)
+/* Pixels of a strip from `at` on that goes by its columns one by one. */
+static int64_t one_strip(int64_t end, const ortc_blocked_windows *t, int64_t at)
 {
-    const ortc_blocked_windows *t = row->t;
-    const int64_t whole = at < t->first ? 0 : (t->end < n ? t->end : n) - at; /* see all columns */
-    const int64_t np = whole >= STRIP ? STRIP : whole >= STRIP / 2 ? STRIP / 2 : 1;
+    const int64_t whole = at < t->first ? 0 : (t->end < end ? t->end : end) - at; /* see all columns */
+    return whole >= STRIP ? STRIP : whole >= STRIP / 2 ? STRIP / 2 : 1;
+}
+static void by_columns(const window_row *row, int64_t at, int64_t np, int64_t x0)
+{
+    (void)x0;
     if (np == STRIP)
         strip(1, STRIP, row, at);
     else if (np > 1)
         strip(1, STRIP / 2, row, at);
     else
         strip(0, 1, row, at);
-    return np;
+}
+
+/* A strip of all blocks. */
+static void each_block(strip_fn *run, window_row *row, int64_t at, int64_t n, int64_t x0)
+{
+    const ortc_blocked_windows *t = row->t;
+    row->w = t->w, row->channel = 0;
+    for (size_t left = t->blocks;;) {
+        run(row, at, n, x0);
+        if (!--left) break;
+        row->w += t->lines * t->columns * ORTC_BLOCK, row->channel += ORTC_BLOCK;
+    }
 }
 
 /* Rows in strips, of nearly the same length where they slide. */
 static void depthwise(int64_t rows, int64_t n, const ortc_blocked_windows *t)
 {
-    static const slide_line slides[] = {EACH_SLIDE(SLIDE_ENTRY){.run = NULL}};
+    static const slide_line slides[] = {EACH_SLIDE(SLIDE_ENTRY){.columns = 0}};
+    const int64_t pixel = pixel_of(1, t) * (int64_t)sizeof(float), step = t->stride, end = t->from + n;
     const slide_line *slide = slides;
     const ortc_blocked_column *column = t->column;
-    while (slide->run && (slide->columns != t->columns || slide->step != t->step)) slide++;
-    const int beside = slide->run && column[1].x - column[0].x == PIXEL;
-    const int64_t half = (int64_t)t->columns / 2, step = t->step / PIXEL, first = column[0].x / PIXEL;
+    while (slide->columns && (slide->columns != t->columns || slide->step != step)) slide++;
+    const int beside = slide->columns && column[1].x - column[0].x == pixel;
+    const int64_t half = (int64_t)t->columns / 2, first = t->left;
     for (int64_t r = 0; r < rows; r++) {
-        const window_row row = {t, t->line + (size_t)r * t->lines, r * n};
+        window_row row = {t, t->line + (size_t)r * t->lines, r * n - t->from, 0, NULL};
         uint32_t left = 0; /* strips; 0: to be counted */
-        for (int64_t at = 0, np; at < n; at += np) {
-            if (!left && beside) left = ((uint32_t)(n - at) + SLIDE - 1) / SLIDE;
-            np = left > 0 ? ((uint32_t)(n - at) + left - 1) / left : 1;
+        for (int64_t at = t->from, np; at < end; at += np) {
+            if (!left && beside) left = ((uint32_t)(end - at) + SLIDE - 1) / SLIDE;
+            np = left > 0 ? ((uint32_t)(end - at) + left - 1) / left : 1;
             const int64_t x0 = first + at * step;
             if (beside && x0 >= -half && x0 + (np - 1) * step + half < t->width) {
-                slide->run(&row, at, np, x0);
+                each_block(slide->run[t->blocks > 1], &row, at, np, x0);
                 left--;
             } else {
-                np = one_strip(n, &row, at);
+                np = one_strip(end, t, at);
+                each_block(by_columns, &row, at, np, x0);
                 left = 0;
             }
         }

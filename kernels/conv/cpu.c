@@ -137,7 +137,7 @@ int ortc_conv_is_pointwise(const ortc_conv_geometry *g)
 #define GATHERED 0.2
 #define GATHERED_NARROW 1.2 /* where panels are narrow (AVX2): runs of rows are short, and have no masks */
 #define GATHERED_APART 0.4
-#define MOVED 0.15
+#define MOVED 0.3
 
 static double mac_rate(const ortc_product_line *line) { return 2.0 * line->b.step; }
 
@@ -480,6 +480,7 @@ ORTC_KERNELS(
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPE(ORTC_BF16)), &ortc_conv_rounded_winograd),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_stem),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_depthwise),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_depthwise_rows),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked_1x1),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_winograd_2x2),

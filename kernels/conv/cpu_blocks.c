@@ -3,6 +3,7 @@
  *   conv.blocked            windows over blocks, constant W; groups of whole blocks (blocked.h)
  *   conv.blocked_1x1        the same for windows of one element
  *   conv.blocked_depthwise  a filter for each channel (blocked_depthwise.h)
+ *   conv.depthwise_rows     the same of pixels as rows of channels, which are neither plain nor in blocks
  *   conv.stem               a plain image of up to 4 channels becomes blocks; of bf16 by pairs, too
  *   conv.winograd_2x2       windows of 3x3 without strides: by tiles of so many pixels (winograd.h)
  *   conv.winograd_4x4
@@ -25,6 +26,7 @@ enum {
     WINDOW,
     POINT,
     DEPTHWISE,
+    ROWS,
     STEM,
     WINOGRAD_2,
     WINOGRAD_4,
@@ -36,7 +38,7 @@ enum {
 };
 static int pixels_of(int way)
 {
-    return way < WINOGRAD_2 || way == PAIRS || way == STEM_PAIRS ? 0 : way % 2 ? 4 : 2;
+    return way < WINOGRAD_2 || way == PAIRS || way == STEM_PAIRS ? 0 : (way - WINOGRAD_2) % 2 ? 4 : 2;
 }
 static int winograd_form(int way)
 {
@@ -172,6 +174,10 @@ static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, uint3
 {
     if (way == STEM && type == ORTC_BF16 && ortc_blocked_pairs_get()) way = STEM_PAIRS;
     *out = (blocks_plan){.way = way, .type = type, .channels = g->group * g->filters};
+    if (way == ROWS) {
+        out->way = DEPTHWISE;
+        return ortc_blocked_depthwise_plan_rows(g, type, threads, &out->depthwise);
+    }
     if (way == PAIRS_2)
         return ortc_winograd_plan_init(g, type, 2, NULL, ortc_blocked_pairs_get(), threads, &out->winograd);
     return pixels_of(way)     ? open_winograd(g, type, threads, out)
@@ -238,7 +244,8 @@ static double pairs_clocks(const ortc_conv_geometry *g, const ortc_blocked_plan 
 }
 
 /* Clocks, in the measure of cpu.c: channels are rounded up to blocks; a vector that is laid out is 2, one of
- * results 0.8. A tap of a depthwise window is two loads' time, a row of it 40. */
+ * results 0.8. A tap of a depthwise window is two loads' time, a row of it 40; between far pixels a vector
+ * comes and goes in 1. */
 static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
 {
     if (pixels_of(b->way)) return winograd_clocks(g, b);
@@ -247,7 +254,8 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
     if (b->way == DEPTHWISE) {
         const ortc_window_extents *e = &b->depthwise.extents;
         const double blocks = (double)(b->depthwise.images * b->depthwise.blocks);
-        return 2 * least * (double)(b->depthwise.blocks * ORTC_BLOCK) / (double)g->group +
+        const double far = b->depthwise.wide > 1 ? blocks * (double)(g->in_count + g->out_count) : 0;
+        return far + 2 * least * (double)(b->depthwise.blocks * ORTC_BLOCK) / (double)g->group +
                40 * blocks * (double)(e->out[0] * e->out[1]);
     }
     const int64_t row = d->flat ? d->rows * d->segment : d->segment;
@@ -268,8 +276,8 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
 {
     ortc_conv_geometry g;
     blocks_plan b;
-    const ortc_layout l = ortc_blocks();
-    if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
+    const ortc_layout l = way == ROWS ? ortc_layout_last(q->in[0].rank, 1) : ortc_blocks();
+    if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for another layout");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
     if (pixels_of(way) && q->flags & ORTC_ASK_NO_WINOGRAD) return ortc_no(why, "the session has no Winograd");
     ortc_conv_read(s, q->in, q->out, &g);
@@ -280,6 +288,7 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
         return ortc_no(why,
                        way == STEM        ? "more than %d channels, or groups"
                        : way == DEPTHWISE ? "not one channel and filter a group"
+                       : way == ROWS      ? "not one channel and filter a group, or not whole blocks of them"
                        : pixels_of(way)   ? "not a window of 3x3 without strides and groups"
                                           : "groups are not whole blocks, or too large",
                        ORTC_STEM_CHANNELS);
@@ -321,7 +330,7 @@ static ortc_status plan_at(int way, const ortc_conv_state *s, ortc_plan *p, cons
     if (pixels_of(way))
         ortc_plan_workspace(p, bias + b->winograd.shared, b->winograd.scratch);
     else
-        ortc_plan_workspace(p, bias, way == DEPTHWISE ? b->depthwise.scratch : b->dense.scratch);
+        ortc_plan_workspace(p, bias, b->way == DEPTHWISE ? b->depthwise.scratch : b->dense.scratch);
     ortc_conv_plan_cost(p, &g, b->type);
     *out = b;
     return ORTC_OK;
@@ -401,6 +410,7 @@ ortc_status ortc_conv_blocks_run(const ortc_conv_state *s, const void *pstate, o
                               .tail = &s->tail,
                               .in = at->in,
                               .w_image = b->weights,
+                              .wide = b->depthwise.wide,
                               .sums = at->mean ? bias + padded : NULL};
     if (pixels_of(b->way))
         return ortc_winograd_run(&b->winograd, &args, at->in[1].data, bias + padded, &threads);
@@ -460,6 +470,7 @@ static ortc_status supports_rounded(const ortc_node *n, const ortc_device *devic
 CONV(WINDOW, ortc_conv_blocked, "conv.blocked")
 CONV(POINT, ortc_conv_blocked_1x1, "conv.blocked_1x1")
 CONV(DEPTHWISE, ortc_conv_blocked_depthwise, "conv.blocked_depthwise")
+CONV(ROWS, ortc_conv_depthwise_rows, "conv.depthwise_rows")
 CONV(STEM, ortc_conv_stem, "conv.stem")
 CONV(WINOGRAD_2, ortc_conv_winograd_2x2, "conv.winograd_2x2")
 CONV(WINOGRAD_4, ortc_conv_winograd_4x4, "conv.winograd_4x4")

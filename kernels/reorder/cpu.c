@@ -31,7 +31,7 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     if (ortc_layout_block(x->layout) && ortc_layout_block(y->layout) && x->layout >> 32 != y->layout >> 32)
         return ortc_no(why, "blocks of two kinds");
     o->clocks = 2000 +
-                0.25 * (double)(ortc_view_stored(b ? b : y) * (int64_t)(ortc_dtype_bits(x->dtype) / 8));
+                0.15 * (double)(ortc_view_stored(b ? b : y) * (int64_t)(ortc_dtype_bits(x->dtype) / 8));
     return ORTC_OK;
 }
 

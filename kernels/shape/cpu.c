@@ -46,13 +46,20 @@ static int channels_go(const void *state, int32_t rank)
     return to_end ? TO_END : back ? BACK : ELSEWHERE;
 }
 
-/* They may be in blocks where they are the second dim. */
+/* Rows of channels, of which the second dim is a view. */
+static ortc_layout rows_of(const ortc_view *second) { return ortc_layout_last(second->rank, 1); }
+
+/* They may be in blocks where they are the second dim, or lie as they are on the other side. */
 static ortc_status transpose_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
     const int blocked = ortc_blocks_asked(q), go = channels_go(state, q->in[0].rank);
     const ortc_view *second = go == TO_END ? &q->in[0] : &q->out[0];
-    if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
-    o->clocks = (blocked ? 0.25 : 0.3) * (double)ortc_view_count(second) * ortc_dtype_bits(second->dtype) / 8;
+    if (go != ELSEWHERE && q->layout == rows_of(second)) {
+        *(go == TO_END ? &o->in[0] : &o->out[0]) = q->layout;
+        return ORTC_OK;
+    }
+    if (blocked < 0) return ortc_no(why, "plain, in blocks of %d channels, or rows of them", ORTC_BLOCK);
+    o->clocks = (blocked ? 0.16 : 0.2) * (double)ortc_view_count(second) * ortc_dtype_bits(second->dtype) / 8;
     if (!blocked) return ORTC_OK;
     if (go == ELSEWHERE || ortc_view_count(second) == 0 || second->dims[1] % ORTC_BLOCK)
         return ortc_no(why, "only whole blocks of channels go to the end and back");
@@ -62,8 +69,24 @@ static ortc_status transpose_choose(const void *state, const ortc_question *q, o
 
 static ortc_status transpose_plan(const void *state, ortc_plan *p, void **pstate)
 {
+    const ortc_layout layout = p->in[0].layout ? p->in[0].layout : p->out[0].layout;
     note_bytes(p);
-    return p->in[0].layout || p->out[0].layout ? ORTC_OK : ortc_transpose_plan(state, p, pstate);
+    if (!layout) return ortc_transpose_plan(state, p, pstate);
+    if (layout != ortc_blocks()) ortc_plan_view(p, 0, 0, 0);
+    return ORTC_OK;
+}
+
+static ortc_status copy_all(ortc_call *c)
+{
+    const int64_t n = ortc_view_count(&c->out[0]);
+    const ortc_strided m = {.to = c->out[0].data,
+                            .from = c->in[0].data,
+                            .bytes = ortc_dtype_bits(c->out[0].dtype) / 8,
+                            .rank = 1,
+                            .dims = {n},
+                            .to_step = {1},
+                            .from_step = {1}};
+    return n ? ortc_strided_move(c, &m) : ORTC_OK;
 }
 
 /* Between [N, C / block, pixels, block] and [N, pixels, C / block, block]. */
@@ -88,7 +111,9 @@ static ortc_status transpose_run(const void *state, const void *pstate, ortc_cal
 {
     int64_t strides[ORTC_RANK_LIMIT];
     (void)pstate;
-    if (c->in[0].layout || c->out[0].layout) return move_blocks(c, c->in[0].layout != ORTC_PLAIN);
+    const ortc_layout layout = c->in[0].layout ? c->in[0].layout : c->out[0].layout;
+    if (layout == ortc_blocks()) return move_blocks(c, c->in[0].layout != ORTC_PLAIN);
+    if (layout) return copy_all(c);
     ortc_transpose_strides(state, &c->in[0], strides);
     return take(c, strides, 0);
 }
@@ -155,7 +180,7 @@ static ortc_status parts_choose(const void *state, const ortc_question *q, ortc_
     const int blocked = ortc_blocks_asked(q);
     int32_t axis;
     if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
-    o->clocks = 0.25 * (double)ortc_view_count(whole) * ortc_dtype_bits(whole->dtype) / 8;
+    o->clocks = 0.15 * (double)ortc_view_count(whole) * ortc_dtype_bits(whole->dtype) / 8;
     if (!blocked) return ORTC_OK;
     if (!ortc_axis_of(*(const int64_t *)state, whole->rank, &axis) || axis != 1 ||
         ortc_view_count(whole) == 0)

@@ -14,6 +14,7 @@
 /* One way to run a node. */
 typedef struct way {
     ortc_pick pick;
+    bool liked; /* offered where nothing was asked for */
 } way;
 
 /* All ways of a node: as its kernels offer them, or the only one. */
@@ -134,18 +135,18 @@ static bool all_plain(const ortc_layout *l, uint32_t n)
     return true;
 }
 
-/* One candidate's offer, asked with a layout; *out false: none, or not one that can be taken. */
+/* One candidate's offer, asked with a layout; *out false: none, or not one that can be taken. layouts: room
+ * for those of all ports, which the offer keeps, or NULL. */
 static ortc_status hear(const chooser *h, const ortc_node *n, const ortc_candidate *k, ortc_question *q,
-                        ortc_layout layout, way *w, bool *out)
+                        ortc_layout layout, ortc_layout **layouts, way *w, bool *out)
 {
     ortc_why why;
-    ortc_arena *arena = h->c->arena;
-    ortc_offer o = {.size = sizeof o,
-                    .n_in = n->n_in,
-                    .n_out = n->n_out,
-                    .in = ortc_arena_array(arena, n->n_in, sizeof *o.in),
-                    .out = ortc_arena_array(arena, n->n_out, sizeof *o.out)};
-    if (!o.in || !o.out) return ortc_no_memory(h->c->error, 0);
+    const size_t ports = n->n_in + n->n_out;
+    if (!*layouts) *layouts = ortc_arena_array(h->c->arena, ports, sizeof **layouts);
+    if (!*layouts) return ortc_no_memory(h->c->error, 0);
+    memset(*layouts, 0, ports * sizeof **layouts);
+    ortc_offer o = {
+        .size = sizeof o, .n_in = n->n_in, .n_out = n->n_out, .in = *layouts, .out = *layouts + n->n_in};
     ortc_why_init(&why, NULL); /* nobody reads why it declines */
     q->layout = layout;
     const ortc_status status = k->kernel->choose ? k->kernel->choose(k->state, q, &o, &why) : ORTC_OK;
@@ -215,6 +216,7 @@ static ortc_status ask(chooser *h, const ortc_node *n, ortc_question *q, ortc_la
 {
     const ortc_site *s = ortc_site_of(h->c->placed, n);
     ways *all = &h->of[n->id];
+    ortc_layout *room = NULL;
     for (uint32_t i = 0; i < s->n_candidates; i++) {
         const ortc_kernel *k = s->candidates[i].kernel;
         const bool last = i + 1 == s->n_candidates;
@@ -222,13 +224,15 @@ static ortc_status ask(chooser *h, const ortc_node *n, ortc_question *q, ortc_la
         bool yes, again = false;
         if (layout && (!k->choose || !(k->flags & ORTC_KERNEL_LAYOUTS))) continue;
         if (!k->choose && all->count) continue; /* it is for where all before it say no */
-        ORTC_TRY(hear(h, n, &s->candidates[i], q, layout, w, &yes));
+        ORTC_TRY(hear(h, n, &s->candidates[i], q, layout, &room, w, &yes));
         if (!yes || (layout && !w->pick.in)) continue;
         if (!last && !h->c->any_form && s->form && w->pick.form && w->pick.form != s->form) continue;
         for (uint32_t o = 0; o < all->count; o++)
             again |= all->list[o].pick.candidate == w->pick.candidate &&
                      same_layouts(n, &all->list[o].pick, &w->pick);
+        w->liked = layout == ORTC_ANY_LAYOUT;
         all->count += !again;
+        if (!again && w->pick.in) room = NULL;
     }
     return ORTC_OK;
 }
@@ -467,6 +471,57 @@ static void begin_with(chooser *h, ortc_layout layout)
         h->of[n->id].at = along(&h->of[n->id], layout);
 }
 
+static bool is_among(const ortc_layout *list, uint32_t n, ortc_layout l)
+{
+    for (uint32_t i = 0; list && i < n; i++)
+        if (list[i] == l) return true;
+    return false;
+}
+
+/* The cheapest way that a node likes which takes and gives values in a layout. *turns: there is one, liked or
+ * not, that only takes or gives them. */
+static double liked_in(const ways *w, const ortc_node *n, ortc_layout l, bool *turns)
+{
+    double least = HUGE_VAL;
+    for (uint32_t i = 0; i < w->count; i++) {
+        const ortc_pick *p = &w->list[i].pick;
+        const bool in = is_among(p->in, n->n_in, l), out = is_among(p->out, n->n_out, l);
+        *turns |= in != out;
+        if (in && out && w->list[i].liked && p->offer.clocks < least) least = p->offer.clocks;
+    }
+    return least;
+}
+
+/* Whether all nodes that like a layout like another one as well, and none brings values into it, or out of
+ * it: then it needs not be looked at. */
+static bool is_no_better(const chooser *h, ortc_layout l, ortc_layout than)
+{
+    bool turns = false, ignored = false;
+    for (const ortc_node *n = h->c->begin; n != h->c->end && !turns; n = n->next)
+        if (liked_in(&h->of[n->id], n, l, &turns) < liked_in(&h->of[n->id], n, than, &ignored)) return false;
+    return !turns;
+}
+
+/* What cannot be the answer costs time to look at. */
+static void leave_out(chooser *h)
+{
+    for (uint32_t l = h->n_layouts; l-- > 0;) {
+        const ortc_layout layout = h->layouts[l];
+        bool leave = false;
+        for (uint32_t k = 0; k < h->n_layouts && !leave; k++)
+            leave = k != l && is_no_better(h, layout, h->layouts[k]);
+        if (!leave) continue;
+        for (const ortc_node *n = h->c->begin; n != h->c->end; n = n->next) {
+            ways *w = &h->of[n->id];
+            uint32_t kept = 0;
+            for (uint32_t i = 0; i < w->count; i++)
+                if (!is_among(w->list[i].pick.in, n->n_in, layout)) w->list[kept++] = w->list[i];
+            if (kept) w->count = kept;
+        }
+        h->layouts[l] = h->layouts[--h->n_layouts];
+    }
+}
+
 static ortc_status minimise(chooser *h)
 {
     const size_t count = h->c->placed->graph->next_node;
@@ -555,6 +610,7 @@ ortc_status ortc_choose(ortc_choosing *c)
         if (w->count > 1) ORTC_TRY(note_offers(&h, w, &c->picks[n->id]));
         ORTC_TRY(keep_forced(&h, n));
     }
+    leave_out(&h);
     if (h.n_open) ORTC_TRY(minimise(&h));
     for (const ortc_node *n = c->begin; n != c->end; n = n->next) {
         if (!runs(&h, n)) continue;

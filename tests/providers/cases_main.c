@@ -42,6 +42,7 @@ static const run_way ways[] = {
     {"between other nodes", .threads = 4, .model = MODEL_CHAINED, .passes = true, .placed = true},
     {"in blocks of 16 channels", .threads = 4, .passes = true, .choose = "*=@aBcd16b"}, /* who can */
     {"in blocks by multiply-adds", .threads = 4, .passes = true, .choose = "Conv=conv.blocked"},
+    {"of pixels as rows", .threads = 4, .passes = true, .choose = "Conv=conv.depthwise_rows"},
     {"by Winograd's tiles of 2x2", .threads = 4, .passes = true, .choose = "Conv=conv.winograd_2x2"},
     {"by Winograd's tiles of 4x4", .threads = 4, .passes = true, .choose = "Conv=conv.winograd_4x4"},
     {"on tiles of pieces", .threads = 4, .passes = true, .choose = "Conv=conv.pieces"},

@@ -23,19 +23,21 @@
 typedef struct conv {
     ortc_conv_geometry g;
     ortc_dtype type;
-    int stem, depthwise, residual, winograd; /* pixels a side of a tile, 0: not */
-    int pairs;                               /* of bf16, or of f32 rounded */
-    const ortc_tiled_uk *tiles;              /* NULL: not on tiles */
-    int kind;                                /* ORTC_TILED_* */
+    int stem, depthwise, wide, residual, winograd; /* pixels a side of a tile, 0: not */
+    int pairs;                                     /* of bf16, or of f32 rounded */
+    const ortc_tiled_uk *tiles;                    /* NULL: not on tiles */
+    int kind;                                      /* ORTC_TILED_* */
     ortc_tail_spec tail;
     guard x, w, y, r, bias, channel, packed;
 } conv;
 
 static int64_t blocks_of(int64_t channels) { return (channels + ORTC_BLOCK - 1) / ORTC_BLOCK; }
 
-/* Where channel c at position s of image n lies: in blocks, per group where there are several. */
-static int64_t at(int64_t n, int64_t c, int64_t s, int64_t channels, int64_t count)
+/* Where channel c at position s of image n lies: in blocks, per group where there are several; wide: all of
+ * them in each pixel. */
+static int64_t at(int wide, int64_t n, int64_t c, int64_t s, int64_t channels, int64_t count)
 {
+    if (wide) return (n * count + s) * channels + c;
     return ((n * blocks_of(channels) + c / ORTC_BLOCK) * count + s) * ORTC_BLOCK + c % ORTC_BLOCK;
 }
 
@@ -88,6 +90,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
     g->filters = g->group > 1 || rng_next(r) % 2 ? 16 * rng_range(r, 1, 4) : rng_range(r, 1, 70);
     c->depthwise = !tiles && !pairs && !c->stem && rng_next(r) % 3 == 0;
     if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
+    if (c->depthwise && rng_next(r) % 2) c->wide = 1, g->group = ORTC_BLOCK * rng_range(r, 1, 5);
     const int may = !tiles || c->kind == ORTC_TILED_PIECES;
     c->winograd = may && !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
     if (c->winograd) g->spatial = 2;
@@ -158,11 +161,13 @@ static void fill(conv *c, rng *r)
         for (int64_t i = 0; i < ins; i++)
             for (int64_t s = 0; s < g->in_count; s++)
                 ortc_store_f64(c->x.data, c->type,
-                               c->stem ? (n * ins + i) * g->in_count + s : at(n, i, s, ins, g->in_count),
+                               c->stem ? (n * ins + i) * g->in_count + s
+                                       : at(c->wide, n, i, s, ins, g->in_count),
                                rounded(r, c->type));
         for (int64_t o = 0; o < outs; o++)
             for (int64_t s = 0; s < g->out_count; s++)
-                ortc_store_f64(c->r.data, c->type, at(n, o, s, outs, g->out_count), rounded(r, c->type));
+                ortc_store_f64(c->r.data, c->type, at(c->wide, n, o, s, outs, g->out_count),
+                               rounded(r, c->type));
     }
     for (int64_t i = 0; i < n_w; i++) ortc_store_f64(c->w.data, c->type, i, rounded(r, c->type));
     for (int64_t o = 0; o < outs; o++) ((float *)(void *)c->bias.data)[o] = rng_float(r);
@@ -170,7 +175,7 @@ static void fill(conv *c, rng *r)
     /* some that are not finite: only what they reach may be so */
     for (int64_t n = rng_next(r) % 4 ? 0 : rng_range(r, 1, 4); n > 0; n--) {
         const int64_t s = rng_range(r, 0, g->in_count - 1);
-        ortc_store_f64(c->x.data, c->type, c->stem ? s : at(0, 0, s, ins, g->in_count),
+        ortc_store_f64(c->x.data, c->type, c->stem ? s : at(c->wide, 0, 0, s, ins, g->in_count),
                        rng_next(r) % 2 ? NAN : INFINITY);
     }
     /* what pieces do not hold: a small weight, a large one, a pixel of small values alone */
@@ -179,7 +184,7 @@ static void fill(conv *c, rng *r)
         ((float *)(void *)c->w.data)[rng_range(r, 0, n_w - 1)] = rng_next(r) % 2 ? 1e-36f : 1e18f;
     const int64_t s = rng_range(r, 0, g->in_count - 1);
     for (int64_t i = 0; i < ins; i++)
-        ((float *)(void *)c->x.data)[at(0, i, s, ins, g->in_count)] = 1e-30f * rng_float(r);
+        ((float *)(void *)c->x.data)[at(c->wide, 0, i, s, ins, g->in_count)] = 1e-30f * rng_float(r);
 }
 
 /* Element (n, o, s) by definition; *mag: the sum of absolute values. */
@@ -203,20 +208,20 @@ static double expected(const conv *c, int64_t n, int64_t o, int64_t s, double *m
         for (int64_t i = 0; (inside || c->winograd) && i < g->channels; i++) {
             const double w = ortc_load_f64(c->w.data, c->type, (o * g->channels + i) * g->kernel_count + t);
             const int64_t x = c->stem ? (n * ins + first + i) * g->in_count + where
-                                      : at(n, first + i, where, ins, g->in_count);
+                                      : at(c->wide, n, first + i, where, ins, g->in_count);
             const double p = inside ? ortc_load_f64(c->x.data, c->type, x) * w : 0;
             v += p, *mag += c->winograd ? fabs(w) : fabs(p);
         }
     }
     if (c->residual) {
-        const double p = ortc_load_f64(c->r.data, c->type, at(n, o, s, outs, g->out_count));
+        const double p = ortc_load_f64(c->r.data, c->type, at(c->wide, n, o, s, outs, g->out_count));
         v += p, *mag += fabs(p);
     }
     if (c->tail.act == ORTC_UK_ACT_CLIP) v = v < 0.125 ? 0.125 : v > 0.5 ? 0.5 : v;
     if (c->tail.act == ORTC_UK_ACT_LEAKY) v = v < 0 ? v * 0.125 : v;
     if (!c->tail.has_rest) return v;
     const double channel = (double)((float *)(void *)c->channel.data)[o];
-    const double full = ortc_load_f64(c->r.data, c->type, at(n, o, s, outs, g->out_count));
+    const double full = ortc_load_f64(c->r.data, c->type, at(c->wide, n, o, s, outs, g->out_count));
     *mag += fabs(channel) + fabs(full);
     return v / 2 + channel + full;
 }
@@ -232,7 +237,8 @@ static int check(const conv *c)
         for (int64_t o = 0; o < blocks_of(outs) * ORTC_BLOCK; o++)
             for (int64_t s = 0; s < g->out_count; s++) {
                 double mag = 0;
-                const double got = ortc_load_f64(c->y.data, c->type, at(n, o, s, outs, g->out_count));
+                const double got = ortc_load_f64(c->y.data, c->type,
+                                                 at(c->wide, n, o, s, outs, g->out_count));
                 const double v = o < outs ? expected(c, n, o, s, &mag) : 0;
                 const int rounds = c->tiles ? c->kind == ORTC_TILED_ROUNDED : c->pairs && c->type == ORTC_F32;
                 const double given = by_pairs ? 0x1p-6 * mag : rounds && !c->winograd ? 0x1p-7 * mag : 0;
@@ -256,11 +262,12 @@ static int32_t backwards(void *scratch, int64_t n, int64_t grain, ortc_product_b
 static void describe(const conv *c)
 {
     const ortc_conv_geometry *g = &c->g;
-    printf("  type %d stem %d depthwise %d winograd %d tiles %d pairs %d images %lld groups %lld of %lld to "
+    printf("  type %d stem %d depthwise %d wide %d winograd %d tiles %d pairs %d images %lld groups %lld of "
+           "%lld to "
            "%lld, "
            "residual %d "
            "act %d tile %d;",
-           (int)c->type, c->stem, c->depthwise, c->winograd, c->tiles ? c->kind : -1, c->pairs,
+           (int)c->type, c->stem, c->depthwise, c->wide, c->winograd, c->tiles ? c->kind : -1, c->pairs,
            (long long)g->images, (long long)g->group, (long long)g->channels, (long long)g->filters,
            c->residual, (int)c->tail.act, c->tail.has_rest);
     for (int32_t i = 0; i < g->spatial; i++)
@@ -295,8 +302,9 @@ static int open_way(conv *c, uint32_t threads, way *w)
         w->scratch = (w->tiled.scratch + 63) / 64 * 64, w->shared = (w->tiled.shared + 63) / 64 * 64;
         return 1;
     }
-    if (!(c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, threads, &w->depthwise)
-                       : ortc_blocked_plan_init(&c->g, c->type, form_of(c), threads, &w->dense)))
+    if (!(c->wide        ? ortc_blocked_depthwise_plan_rows(&c->g, c->type, threads, &w->depthwise)
+          : c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, threads, &w->depthwise)
+                         : ortc_blocked_plan_init(&c->g, c->type, form_of(c), threads, &w->dense)))
         return 0;
     w->scratch = ((c->depthwise ? w->depthwise.scratch : w->dense.scratch) + 63) / 64 * 64;
     return 1;
@@ -313,7 +321,8 @@ static void run_way(const conv *c, const way *w, const void *packed, float *spac
                                  .bias = (float *)(void *)c->bias.data,
                                  .y = c->y.data,
                                  .tail = &c->tail,
-                                 .in = in};
+                                 .in = in,
+                                 .wide = c->wide ? w->depthwise.wide : 0};
     memset(c->y.data, 0xff, c->y.bytes);
     if (c->winograd)
         ortc_winograd_run(&w->winograd, &a, c->w.data, space, threads);
