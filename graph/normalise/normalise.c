@@ -30,6 +30,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"image-views", ortc_pass_image_views},
     {"expand-batchnorm", ortc_pass_expand_batchnorm},
     {"pixel-products", ortc_pass_pixel_products},
+    {"channel-products", ortc_pass_channel_products},
 };
 const size_t ortc_normalise_n_passes = ORTC_LENGTH(ortc_normalise_passes);
 

@@ -59,6 +59,7 @@ ortc_status ortc_pass_raise_attention(ortc_normalise *);
 ortc_status ortc_pass_image_views(ortc_normalise *);
 ortc_status ortc_pass_expand_batchnorm(ortc_normalise *);
 ortc_status ortc_pass_pixel_products(ortc_normalise *);
+ortc_status ortc_pass_channel_products(ortc_normalise *);
 ortc_status ortc_pass_raise_casts(ortc_normalise *);
 
 /* Folding makes results of at most the inputs' bytes and so many (fold_constants.c). */

@@ -430,6 +430,37 @@ Test(windows, a_transposed_convolution_of_a_pixel_is_a_product)
     expect("of groups", n->out[0], "pixel-products", 0, 1e-4);
 }
 
+static ortc_edge *moved(ortc_edge *x, const int64_t *perm)
+{
+    ortc_node *n = node("Transpose", 1, &x);
+    set_ints(n, "perm", 4, perm);
+    return n->out[0];
+}
+
+Test(windows, a_product_over_channels_is_a_convolution)
+{
+    static const int64_t to_end[4] = {0, 2, 3, 1}, back[4] = {0, 3, 1, 2};
+    start();
+    ortc_edge *w = floats(2, CHANNELS, 3, 0, 0, false);
+    expect("mixed", moved(two("MatMul", moved(image(), to_end), w), back), "channel-products", 1, 1e-4);
+    ortc_edge *y = two("MatMul", moved(image(), to_end), floats(2, CHANNELS, 3, 0, 0, false));
+    expect("with a bias", relu(moved(two("Add", floats(1, 3, 0, 0, 0, false), y), back)), "channel-products",
+           1, 1e-4);
+    y = two("MatMul", moved(image(), to_end), floats(2, CHANNELS, 3, 0, 0, false));
+    expect("with a number", moved(two("Add", y, scalar(2)), back), "channel-products", 0, 0);
+    y = two("MatMul", moved(image(), to_end), floats(2, CHANNELS, 3, 0, 0, false));
+    expect("not back", moved(y, to_end), "channel-products", 0, 0);
+    y = two("MatMul", moved(image(), back), floats(2, EXTENT, 3, 0, 0, false));
+    expect("over columns", moved(y, back), "channel-products", 0, 0);
+    y = moved(image(), to_end);
+    ortc_graph_add_output(g, "pixels", y);
+    y = two("MatMul", y, floats(2, CHANNELS, 3, 0, 0, false));
+    expect("of what others read", moved(y, back), "channel-products", 0, 0);
+    y = two("MatMul", moved(image(), to_end), floats(2, CHANNELS, 3, 0, 0, false));
+    ortc_graph_add_output(g, "sums", y);
+    expect("that others read", moved(y, back), "channel-products", 0, 0);
+}
+
 /* ---- Views of images ----------------------------------------------------------------------------------- */
 
 static ortc_edge *viewed(ortc_edge *x, int64_t rank, const int64_t *dims)
