@@ -38,6 +38,12 @@ const ortc_case ortc_cases_gemm[] = {
     {"MatMul", "f32[5] f32[2,3,5,4]", ""},
     {"MatMul", "f32[2,3,4,5] f32[5]", ""},
     {"MatMul", "T[2,2,3,33] T[33,17]!", "", BY_F32, .needs = NEED},
+    {"MatMul", "T[3,5,8] T[3,8,20]!", "", BY_F32, .needs = NEED}, /* several constants, each packed */
+    {"MatMul", "T[2,3,15,40] T[3,40,33]!", "", BY_F32, .needs = NEED},
+    {"MatMul", "T[17,9] T[3,9,35]!", "", BY_F32, .needs = NEED},
+    {"MatMul", "T[2,1,7,16] T[1,3,16,40]!", "", BY_F32, .needs = NEED},
+    {"MatMul", "T[3,1,64] T[3,64,129]!", "", BY_F32, .needs = NEED},
+    {"MatMul", "T[2,30] T[3,30,1]!", "", BY_F32, .needs = NEED},
     {"MatMul", "T[0,4] T[4,5]", "", "T=f32,i64"},
     {"MatMul", "f32[3,0] f32[0,5]", ""},
     {"MatMul", "f32[3,4] f32[4,0]", ""},

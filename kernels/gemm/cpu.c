@@ -2,7 +2,7 @@
  * products of product.h.
  *
  * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one
- * matrix, the batch of A joins M: one large product. A constant B is packed once and shared by whoever
+ * matrix, the batch of A joins M: one large product. A constant B, or several, is packed once and shared by whoever
  * multiplies with it, and so is a constant A (a graph's neighbours) of several rows. Gemm: alpha A' B' + beta
  * C, where C is a matrix (then it is the product's residual) or a vector or scalar (then a bias, scaled first
  * where beta is not 1). Both fuse what follows (epilogue.h). All else, blocking included, is product.h's.
@@ -105,6 +105,12 @@ int ortc_gemm_shape(const ortc_gemm_state *s, const ortc_view *in, const ortc_vi
     return 1;
 }
 
+/* Whether it is a constant B, whose matrices are packed. */
+static int is_packed(const ortc_view *b, const ortc_matmul_shape *s)
+{
+    return (b->flags & ORTC_VIEW_CONST) && s->n > 1 && s->k && s->batch;
+}
+
 ortc_status ortc_gemm_plan_on(const ortc_gemm_state *s, ortc_plan *p, const ortc_view *in, uint32_t n_in,
                               const ortc_view *out, uint32_t port_b, const ortc_product_line *line,
                               int packed_a, ortc_gemm_plan *g)
@@ -115,8 +121,10 @@ ortc_status ortc_gemm_plan_on(const ortc_gemm_state *s, ortc_plan *p, const ortc
     if (!ortc_gemm_shape(s, in, out, &g->shape))
         return ortc_plan_fail(p, ORTC_UNSUPPORTED, "a rank is not possible here");
     if (!s->is_matmul && n_in > 2 && s->beta != 0) g->c_kind = kind_of_c(&in[2], shape->m, shape->n);
-    if (shape->batch == 1 && (in[1].flags & ORTC_VIEW_CONST) && shape->n > 1 && shape->k && shape->m) {
-        const ortc_product_constant b = {1, shape->n, shape->k, s->trans_b, g->type};
+    if (is_packed(&in[1], shape) && shape->m) {
+        const int64_t matrices = ortc_view_count(&in[1]) / (shape->n * shape->k);
+        const ortc_product_constant b = {matrices, shape->n, shape->k, s->trans_b, g->type};
+        g->packed_step = (int64_t)ortc_product_packed_bytes(&line->b, shape->n, shape->k);
         const ortc_status status = ortc_product_packed(p, port_b, &line->b, &b, &g->packed_b);
         if (status) return status; /* the text is set */
     }
@@ -164,7 +172,8 @@ static void locate(const void *arg, int64_t index, ortc_product_item *it)
     int64_t a, b;
     ortc_matmul_at(&g->shape, index, &a, &b);
     it->a = ortc_product_at(it->a, a, g->type);
-    it->b = ortc_product_at(it->b, b, g->type);
+    it->b = g->packed_b ? (const char *)it->b + b / (g->shape.n * g->shape.k) * g->packed_step
+                        : ortc_product_at(it->b, b, g->type);
     it->c = ortc_product_at(it->c, index * g->shape.m * g->shape.n, g->type);
     if (it->residual) it->residual = ortc_product_at(it->residual, index * g->shape.m * g->shape.n, g->type);
 }
@@ -317,7 +326,7 @@ static ortc_status choose_way(const void *state, const ortc_question *q, ortc_of
     if (way != ORTC_GEMM_FUSED && (empty || (!row && (shape.m == 1 || shape.n == 1))))
         return ortc_no(why, "a vector, or empty");
     if (row) line = ortc_product_line_for(ORTC_BF16);
-    const int constant = shape.batch == 1 && (q->in[1].flags & ORTC_VIEW_CONST) && shape.n > 1;
+    const int constant = is_packed(&q->in[1], &shape);
     o->clocks = empty ? 0 : ortc_gemm_clocks(line, &shape, constant);
     /* the ways' lines may read the same panels */
     const ortc_product_line *fused = ortc_product_line_for(q->in[0].dtype);

@@ -19,6 +19,7 @@ typedef struct ortc_gemm_plan {
     ortc_dtype type;
     ortc_matmul_shape shape;
     const ortc_packed *packed_a, *packed_b; /* of constants; NULL: it is none */
+    int64_t packed_step;                    /* bytes of a matrix of packed_b */
     int32_t c_kind;
     size_t
         c_offset; /* bytes: where in the workspace a stretched, scaled or widened C goes; behind it a bias */
