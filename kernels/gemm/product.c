@@ -511,6 +511,12 @@ static int64_t turned(int64_t t, int64_t tasks, int64_t shares)
     return ortc_product_row(tasks, shares, i) + ortc_product_row(tasks, shares, i + 1) - 1 - t;
 }
 
+/* Of the rows of task t. Those with a block more are dealt evenly, too: threads have neighbouring tasks. */
+static int64_t first_block(const ortc_product_plan *p, int64_t t)
+{
+    return t * (p->blocks / p->tasks_m) + t * (p->blocks % p->tasks_m) / p->tasks_m;
+}
+
 static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const run_args *r = arg;
@@ -520,7 +526,7 @@ static void task_body(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t t = begin; t < end; t++) {
         const int64_t at = r->x->backward ? turned(t, r->tasks, r->x->backward) : t;
         const int64_t tm = at % per / p->tasks_n, tn = at % p->tasks_n;
-        const int64_t b0 = tm * p->task_blocks, b1 = min64(p->blocks, b0 + p->task_blocks);
+        const int64_t b0 = first_block(p, tm), b1 = first_block(p, tm + 1);
         const int64_t q0 = tn * p->task_panels, q1 = min64(p->panels, q0 + p->task_panels);
         job j = {r, r->item, r->index, scratch};
         if (!p->batch_outside) j.index = at / per, j.it = locate(p, r->x, j.index);

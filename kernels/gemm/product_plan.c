@@ -177,6 +177,29 @@ static void split(ortc_product_plan *p, double flops, double bytes)
     if (p->tasks_m * p->tasks_n > 1) deal_evenly(p, flops);
 }
 
+/* Few threads have neighbouring tasks, as many each. Where these are of rows alone, there are as many for
+ * each; where threads have the rows of one each, one with a block more is waited for: blocks are a little less
+ * high then, if A's are not packed for good. */
+#define MORE_BLOCKS 8 /* at most one for so many, */
+#define EVEN_HIGH 8   /* and so high: lower tiles sum in another order */
+static void even_rows(ortc_product_plan *p)
+{
+    const ortc_product_form *a = &p->line->a;
+    const int64_t threads = p->threads;
+    if (p->tasks_m < 2 || threads < 2 || threads > MANY_THREADS || p->batch != 1) return;
+    if (p->tasks_n == 1 && p->tasks_m > threads) {
+        const int64_t tasks = ceil_div(p->tasks_m, threads) * threads;
+        if (tasks > p->blocks) return;
+        p->tasks_m = tasks, p->task_blocks = ceil_div(p->blocks, tasks);
+        return;
+    }
+    const int64_t each = ceil_div(p->blocks, p->tasks_m), even = each * p->tasks_m;
+    if (p->tasks_m > threads || p->flags & ORTC_PRODUCT_PACKED_A || a->step || ortc_form_sums(a) ||
+        even - p->blocks > p->blocks / MORE_BLOCKS || p->m / even < EVEN_HIGH)
+        return;
+    p->blocks = even, p->task_blocks = each;
+}
+
 /* One row over several panels at once. */
 static int takes_rows(const ortc_product_plan *p)
 {
@@ -396,6 +419,7 @@ int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
     } else {
         prefer_columns(p, flops);
     }
+    even_rows(p);
     if (takes_rows(p)) whole_rows(p);
     p->unasked = comes_unasked();
     choose_packing(p);
