@@ -2,10 +2,11 @@
  * products of product.h.
  *
  * MatMul: A [.., M, K] times B [.., K, N], batch dims broadcast, vectors gain a dim of 1. When B is one
- * matrix, the batch of A joins M: one large product. A constant B, or several, is packed once and shared by
- * whoever multiplies with it, and so is a constant A (a graph's neighbours) of several rows. Gemm: alpha A' B'
- * + beta C, where C is a matrix (then it is the product's residual) or a vector or scalar (then a bias, scaled
- * first where beta is not 1). Both fuse what follows (epilogue.h). All else, blocking included, is product.h's.
+ * matrix, the batch of A joins M: one large product. A constant B, or several, is packed once and shared
+ * by whoever multiplies with it, and so is a constant A (a graph's neighbours) of several rows. Gemm: alpha
+ * A' B' + beta C, where C is a matrix (then it is the product's residual) or a vector or scalar (then a bias,
+ * scaled first where beta is not 1). Both fuse what follows (epilogue.h). All else, blocking included, is
+ * product.h's.
  */
 #include <stdlib.h>
 #include <string.h>

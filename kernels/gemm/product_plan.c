@@ -178,8 +178,8 @@ static void split(ortc_product_plan *p, double flops, double bytes)
 }
 
 /* Few threads have neighbouring tasks, as many each. Where these are of rows alone, there are as many for
- * each; where threads have the rows of one each, one with a block more is waited for: blocks are a little less
- * high then, if A's are not packed for good. */
+ * each; where threads have the rows of one each, one with a block more is waited for: blocks are a little
+ * less high then, if A's are not packed for good. */
 #define MORE_BLOCKS 8 /* at most one for so many, */
 #define EVEN_HIGH 8   /* and so high: lower tiles sum in another order */
 static void even_rows(ortc_product_plan *p)
