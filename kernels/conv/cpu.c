@@ -134,7 +134,8 @@ int ortc_conv_is_pointwise(const ortc_conv_geometry *g)
  * written once where it lies less. */
 #define TILES 0.95
 #define MATRIX 200 /* a product of its own: packing it, its tasks */
-#define GATHERED 0.2
+#define GATHERED 0.3
+#define GATHERED_RUN 8.0    /* a row of it, besides */
 #define GATHERED_NARROW 1.2 /* where panels are narrow (AVX2): runs of rows are short, and have no masks */
 #define GATHERED_APART 0.4
 #define MOVED 0.3
@@ -153,10 +154,11 @@ static double outputs(const ortc_conv_geometry *g)
 /* Elements in and out of a product: pointwise reads them as they lie. */
 static double moving(const ortc_conv_geometry *g, const ortc_product_line *line)
 {
-    const double each = ortc_conv_is_pointwise(g)        ? MOVED
-                        : line->b.step < 16              ? GATHERED_NARROW
-                        : g->stride[g->spatial - 1] == 1 ? GATHERED
-                                                         : GATHERED_APART;
+    const double each = ortc_conv_is_pointwise(g) ? MOVED
+                        : line->b.step < 16       ? GATHERED_NARROW
+                        : g->stride[g->spatial - 1] == 1
+                            ? GATHERED + GATHERED_RUN / (double)g->out[g->spatial - 1]
+                            : GATHERED_APART;
     return each * matrices(g) * (double)g->out_count + MOVED * outputs(g) +
            MATRIX * (double)g->images * (double)g->group;
 }
