@@ -9,6 +9,7 @@
 #include "kernels/common/counts.h"
 #include "kernels/common/shape.h"
 #include "kernels/common/vector/convert.h"
+#include "kernels/norm/cpu.h"
 #include "kernels/norm/rows.h"
 
 ORTC_VEC_TABLE(ortc_layer_rows)
@@ -206,8 +207,24 @@ static const ortc_kernel layer = {.size = ORTC_SIZED(ortc_kernel),
                                   .plan = layer_plan_make,
                                   .run = layer_run};
 
+/* Beside the one in blocks. */
+static ortc_status instance_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    (void)state, (void)why;
+    o->clocks = 0.6 * (double)ortc_view_count(&q->in[0]);
+    return ORTC_OK;
+}
+static const ortc_kernel instance = {.size = ORTC_SIZED(ortc_kernel),
+                                     .name = "layer_normalization.cpu",
+                                     .prepare = layer_prepare,
+                                     .plan = layer_plan_make,
+                                     .run = layer_run,
+                                     .choose = instance_choose};
+
 #define F ORTC_TYPES_BY_F32
 ORTC_KERNELS(cpu, norm_layer, ORTC_KERNEL("LayerNormalization", 17, ORTC_NEWEST, (F, ORTC_TYPES_ANY), &layer),
              ORTC_KERNEL("RMSNormalization", 23, ORTC_NEWEST, (F, F), &layer),
-             ORTC_KERNEL("InstanceNormalization", 22, ORTC_NEWEST, (F), &layer),
+             ORTC_KERNEL("InstanceNormalization", 22, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)),
+                         &ortc_instance_blocks),
+             ORTC_KERNEL("InstanceNormalization", 22, ORTC_NEWEST, (F), &instance),
              ORTC_KERNEL("GroupNormalization", 21, ORTC_NEWEST, (F), &layer));

@@ -21,6 +21,11 @@ typedef struct ortc_layer_rows {
     /* apply of f32 with one scale and one bias for all. */
     void (*apply_one)(size_t length, const float *x, float mean, float factor, float scale, float bias,
                       float *y);
+    /* Of n positions of 16 channels: each channel's mean, and its sum of squared distances from that. */
+    void (*measure_blocks)(size_t n, const float *x, float *mean, float *squares);
+    /* y = (x - mean) * factor + bias, by channel. */
+    void (*apply_blocks)(size_t n, const float *x, const float *mean, const float *factor, const float *bias,
+                         float *y);
 } ortc_layer_rows;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_layer_rows)
 

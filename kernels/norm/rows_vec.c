@@ -2,6 +2,8 @@
  * order in f64. */
 #include "kernels/norm/rows.h"
 
+#include "kernels/common/blocks.h"
+
 #include "kernels/common/vector/reduce.h"
 #include "kernels/gemm/amx_bf16.h"
 
@@ -93,9 +95,52 @@ static void apply_one(size_t length, const float *x, float mean, float factor, f
     });
 }
 
+/* Four positions in turn: none waits for the one before. */
+enum { TURNS = 4 };
+
+/* The sums of (x - from) * (x - from), or of x - from, of the channels `at` of n positions. */
+VFN vf32 sum_channel(const int squared, size_t n, const float *x, vf32 from)
+{
+    vf32 sum[TURNS];
+    for (int k = 0; k < TURNS; k++) sum[k] = v_set_f32(0);
+    for (; n >= TURNS; n -= TURNS, x += TURNS * ORTC_BLOCK)
+        for (int k = 0; k < TURNS; k++) {
+            const vf32 d = v_sub(v_load_f32(x + k * ORTC_BLOCK, V_LANES), from);
+            sum[k] = squared ? v_fma(d, d, sum[k]) : v_add(sum[k], d);
+        }
+    for (; n; n--, x += ORTC_BLOCK) {
+        const vf32 d = v_sub(v_load_f32(x, V_LANES), from);
+        sum[0] = squared ? v_fma(d, d, sum[0]) : v_add(sum[0], d);
+    }
+    return v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3]));
+}
+
+static void measure_blocks(size_t n, const float *x, float *mean, float *squares)
+{
+    const vf32 each = v_set_f32(1 / (float)n);
+    for (int c = 0; c < ORTC_BLOCK; c += V_LANES) {
+        const vf32 m = v_mul(sum_channel(0, n, x + c, v_set_f32(0)), each);
+        v_store_f32(mean + c, m, V_LANES);
+        v_store_f32(squares + c, sum_channel(1, n, x + c, m), V_LANES);
+    }
+}
+
+static void apply_blocks(size_t n, const float *x, const float *mean, const float *factor, const float *bias,
+                         float *y)
+{
+    for (; n; n--, x += ORTC_BLOCK, y += ORTC_BLOCK)
+        for (int c = 0; c < ORTC_BLOCK; c += V_LANES) {
+            const vf32 d = v_sub(v_load_f32(x + c, V_LANES), v_load_f32(mean + c, V_LANES));
+            v_store_f32(y + c, v_fma(d, v_load_f32(factor + c, V_LANES), v_load_f32(bias + c, V_LANES)),
+                        V_LANES);
+        }
+}
+
 const ortc_layer_rows V_NAME(ortc_layer_rows) = {{measure_f32, measure_f16, measure_bf16},
                                                  {apply_f32, apply_f16, apply_bf16},
                                                  apply_amx,
                                                  distances_f32,
                                                  squares_f32,
-                                                 apply_one};
+                                                 apply_one,
+                                                 measure_blocks,
+                                                 apply_blocks};
