@@ -1,7 +1,7 @@
 /* kernels/norm/cpu_instance.c: InstanceNormalization of f32 in blocks of channels (kernels/common/blocks.h),
  * as convolutions around it have them. An image's block is cut in pieces of so many positions, whatever
- * threads there are: their means and squared distances are found first, piece by piece in L1, and put together
- * in f64 (Chan, Golub and LeVeque, 1983) by each task that normalises a piece.
+ * threads there are: their means and squared distances are found first, piece by piece in L1, and put
+ * together in f64 (Chan, Golub and LeVeque, 1983) by each task that normalises a piece.
  */
 #include <math.h>
 #include <stdlib.h>
