@@ -8,20 +8,10 @@
 VFN vf32 same(vf32 x) { return x; }
 VFN vf32 square(vf32 x) { return v_mul(x, x); }
 
-/* Of a row of two vectors at most: what V_REDUCE makes of it. */
-#define SHORT(op, neutral, map) \
-    ({ \
-        vf32 r = op(v_set_f32(neutral), v_keep(map(v_load_f32(x, count)), count, neutral)); \
-        if (count > V_LANES) \
-            r = op(r, op(v_set_f32(neutral), \
-                         v_keep(map(v_load_f32(x + V_LANES, count - V_LANES)), count - V_LANES, neutral))); \
-        V_ACROSS(op, r); \
-    })
 #define FOLD(name, op, neutral, map) \
     static float row_##name(size_t count, const float *x, float top) \
     { \
         (void)top; \
-        if (count <= 2 * V_LANES) return SHORT(op, neutral, map); \
         V_REDUCE(r, op, neutral, count, i, n, map(v_load_f32(x + i, n))); \
         return r; \
     } \

@@ -7,7 +7,7 @@
  *   V_REDUCE(sum, v_sum, 0, count, i, n, v_load_f32(x + i, n))
  *
  * declares float sum: the fold by an operation, with its neutral element, of an expression over elements i, n
- * of them left (as V_FOR). The expression is compiled 64 / lanes + 1 times: keep it small; what holds an exp
+ * of them left (as V_FOR). The expression is compiled 64 / lanes times or twice as often: keep it small; what holds an exp
  * is mapped first, then summed.
  */
 #ifndef ORTC_KERNELS_VECTOR_REDUCE_H
@@ -42,14 +42,36 @@
 #endif
 #define V64_PAIR(a, b, op) v64_##a = op(v64_##a, v64_##b);
 #define V64_INIT(k, neutral) vf32 v64_##k = v_set_f32(neutral);
-#define V64_SPILL(k, lanes) v_store_f32((lanes) + (k)*V_LANES, v64_##k, V_LANES);
-#define V64_FILL(k, lanes) v64_##k = v_load_f32((lanes) + (k)*V_LANES, V_LANES);
 #define V64_STEP(k, op, at, i, n, ...) \
     { \
         const size_t i = (at) + (k)*V_LANES, n = V_LANES; \
         (void)n; \
         v64_##k = op(v64_##k, (__VA_ARGS__)); \
     }
+
+#if V_LANES >= 8 /* short rows do not wait for memory */
+#define V64_REST(op, neutral, i, n, ...) V64_EACH(V64_LAST, op, neutral, i, n, __VA_ARGS__)
+#define V64_LAST(k, op, neutral, i, n, ...) \
+    if (v64_at + (k)*V_LANES < v64_count) { \
+        const size_t i = v64_at + (k)*V_LANES, n = v64_count - i; \
+        v64_##k = op(v64_##k, v_keep((__VA_ARGS__), n, neutral)); \
+    }
+#else /* through memory, so that it is compiled once */
+#define V64_SPILL(k, lanes) v_store_f32((lanes) + (k)*V_LANES, v64_##k, V_LANES);
+#define V64_FILL(k, lanes) v64_##k = v_load_f32((lanes) + (k)*V_LANES, V_LANES);
+#define V64_REST(op, neutral, i, n, ...) \
+    if (v64_at < v64_count) { \
+        float v64_lanes[64]; \
+        V64_EACH(V64_SPILL, v64_lanes) \
+        for (size_t i = v64_at; i < v64_count; i += V_LANES) { \
+            const size_t n = v64_count - i; \
+            float *v64_to = v64_lanes + (i - v64_at); \
+            v_store_f32(v64_to, op(v_load_f32(v64_to, V_LANES), v_keep((__VA_ARGS__), n, neutral)), \
+                        V_LANES); \
+        } \
+        V64_EACH(V64_FILL, v64_lanes) \
+    }
+#endif
 
 #define V_REDUCE(result, op, neutral, count, i, n, ...) \
     float result; \
@@ -60,17 +82,7 @@
         for (; v64_at + 64 <= v64_count; v64_at += 64) { \
             V64_EACH(V64_STEP, op, v64_at, i, n, __VA_ARGS__) \
         } \
-        if (v64_at < v64_count) { /* the rest through memory, so that it is compiled once */ \
-            float v64_lanes[64]; \
-            V64_EACH(V64_SPILL, v64_lanes) \
-            for (size_t i = v64_at; i < v64_count; i += V_LANES) { \
-                const size_t n = v64_count - i; \
-                float *v64_to = v64_lanes + (i - v64_at); \
-                v_store_f32(v64_to, op(v_load_f32(v64_to, V_LANES), v_keep((__VA_ARGS__), n, neutral)), \
-                            V_LANES); \
-            } \
-            V64_EACH(V64_FILL, v64_lanes) \
-        } \
+        V64_REST(op, neutral, i, n, __VA_ARGS__) \
         V64_HALVES(op) \
         result = V_ACROSS(op, v64_0); \
     } while (0)
