@@ -3,7 +3,6 @@
 #include "kernels/norm/rows.h"
 
 #include "kernels/common/blocks.h"
-
 #include "kernels/common/vector/reduce.h"
 #include "kernels/gemm/amx_bf16.h"
 
