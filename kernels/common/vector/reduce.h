@@ -7,8 +7,8 @@
  *   V_REDUCE(sum, v_sum, 0, count, i, n, v_load_f32(x + i, n))
  *
  * declares float sum: the fold by an operation, with its neutral element, of an expression over elements i, n
- * of them left (as V_FOR). The expression is compiled 64 / lanes times, or twice as often: keep it small; what
- * holds an exp is mapped first, then summed.
+ * of them left (as V_FOR). The expression is compiled 64 / lanes times, or twice as often: keep it small;
+ * what holds an exp is mapped first, then summed.
  */
 #ifndef ORTC_KERNELS_VECTOR_REDUCE_H
 #define ORTC_KERNELS_VECTOR_REDUCE_H
