@@ -104,8 +104,7 @@ typedef struct ortc_blocked_args {
     int64_t w_image;            /* bytes from an image's weights to the next's, of windows of one pixel: 0 */
     /* of points on tiles, f32: what x's channels are multiplied by, [image][ins * 16]; NULL: nothing */
     const float *factor;
-    int64_t pitch; /* of depthwise windows over rows of pixels: their elements; 0: blocks */
-    int64_t wide;  /* blocks of a pixel, of depthwise windows; 0: one */
+    int64_t wide; /* blocks of a pixel, of depthwise windows; 0: one */
     float
         *sums; /* of depthwise windows, f32: sums of each row of results, [image][block][row][16]; or NULL */
     /* Of bytes: bias has what s32 sums begin with, y the tail's type. */

@@ -17,6 +17,7 @@
 #define WIDE_PIXELS 14 /* of a tile: a strip of registers, or several */
 #define HELD_ROWS 8    /* of a task of wide pixels, for what is held beside them */
 #define MOST_HELD 64e6 /* bytes, of each worker */
+#define MOST_CHANNELS (1 << 16)
 
 /* Bytes of a row that is held as it is. */
 static int64_t word_pitch(const ortc_blocked_depthwise_plan *p) { return (p->width + 3) * ORTC_BLOCK; }
@@ -61,7 +62,7 @@ static int plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t thre
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
     p->wide = wide ? p->blocks : 1, p->parts = p->blocks / p->wide;
     const int64_t *out = p->extents.out, pixel = p->wide * ORTC_BLOCK, row = out[2] * pixel;
-    if (row > 1 << 24) return 0;
+    if (out[2] * ORTC_BLOCK > 1 << 20 || pixel > MOST_CHANNELS) return 0;
     p->rows = TASK_FLOATS / row > 1 ? TASK_FLOATS / row : wide && p->type != ORTC_FLOAT_F32 ? HELD_ROWS : 1;
     /* Points before and behind these windows are dealt to threads by pixels: so are rows, that each thread
      * finds what it wrote itself. Of small images they are dealt by filters (tiled.c), and threads would ask

@@ -130,6 +130,26 @@ def two_blocks() -> str | None:
     return same(model, 9, chosen)
 
 
+def rows(stride: int, kernel: int, residual: bool) -> str | None:
+    """A channel's windows between products over rows of pixels take them as they lie; what is in between is a result, too."""
+    n, c = convnets.Net(3), 48
+    x = n.op("Transpose", n.conv("image", 3, c, 3, 2), perm=[0, 2, 3, 1])
+    x = n.op("Transpose", n.op("Relu", n.op("MatMul", x, n.constant(np.random.default_rng(2).standard_normal((c, c)).astype(np.float32)))), perm=[0, 3, 1, 2])
+    y = n.silu(n.conv(x, c, c, kernel, stride, group=c))
+    y = n.op("Add", y, n.op("Relu", x)) if residual else y
+    out = n.op("MatMul", n.op("Transpose", y, perm=[0, 2, 3, 1]), n.constant(np.random.default_rng(4).standard_normal((c, c)).astype(np.float32)))
+    model = convnets.make(n.nodes, [convnets.value("image", convnets.F32, [1, 3, 62, 62])], [convnets.value(out, convnets.F32, None)], n.weights)
+    with tempfile.TemporaryDirectory() as folder:
+        onnx.save(model, f"{folder}/m.onnx")
+        plan = [s[1] for s in steps(f"{folder}/m.onnx")]
+    if plan.count("conv.depthwise_rows") != 1 or plan.count("transpose.cpu") != 1 or "reorder.strided" in plan:
+        return f"{plan}"
+    return same(model, 62, ["cpu", "--choose", "*=@acdb"], ["cpu", "--no-fusion"], ["cpu", "--threads", "1"])
+
+
 check("blocks of two sizes", two_blocks)
+check("rows of pixels", lambda: rows(1, 3, False))
+check("rows of pixels: two apart, and wide windows", lambda: rows(2, 7, False))
+check("rows of pixels: with a residual", lambda: rows(1, 5, True))
 check("channels that fill no block", lambda: same(convnets.yolo(64, 8, classes=7), 64))
 sys.exit(finish())
