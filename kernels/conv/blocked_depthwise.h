@@ -1,9 +1,8 @@
 /* Depthwise convolution of values in blocks of 16 channels: each channel has one filter of its own, so that a
  * vector of channels is multiplied by a vector of weights, and nothing is broadcast or laid out: x is read
  * where it lies, and taps beside the image are left out. Weights are f32, [block][tap][16]. Rules of
- * blocked.h. Or all blocks lie side by side in each pixel: [image][..positions][channels].
- * Bytes are f32 less their zero points, whose sums are exact: those of ORTC_DEPTHWISE_EXACT taps
- * stay below 2^24.
+ * blocked.h. Or all blocks lie side by side in each pixel: [image][..positions][channels]. Bytes are f32 less
+ * their zero points, whose sums are exact: those of ORTC_DEPTHWISE_EXACT taps stay below 2^24.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
 #define ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H

@@ -129,9 +129,9 @@ int ortc_conv_is_pointwise(const ortc_conv_geometry *g)
 
 /* ---- Costs, in clocks of one core: two vectors of multiplications each ------------------------------ */
 
-/* As measured on Zen 4 (tests/bench/bench_conv.c): tiles reach so much of that rate; an element that is
- * gathered costs so many clocks, more of them where it is not beside the one before; one that is read or
- * written once where it lies less. */
+/* As measured on Zen 4, moves on Zen 5 (tests/bench/bench_conv.c): tiles reach so much of that rate; an
+ * element that is gathered costs so many clocks, more of them where it is not beside the one before; one that
+ * is read or written once where it lies no more. */
 #define TILES 0.95
 #define MATRIX 200 /* a product of its own: packing it, its tasks */
 #define GATHERED 0.3

@@ -1,7 +1,7 @@
 /* kernels/norm/cpu_instance.c: InstanceNormalization of f32 in blocks of channels (kernels/common/blocks.h),
  * as convolutions around it have them. An image's block is cut in pieces of so many positions, whatever
- * threads there are: their means and squared distances are found first, piece by piece in L1, and put
- * together in f64 (Chan, Golub and LeVeque, 1983) by each task that normalises a piece.
+ * threads there are: their means and squared distances are found first, by parts in L1, then put together in
+ * f64 (Chan, Golub and LeVeque, 1983), then pieces are normalised.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ typedef struct instance_job {
     const ortc_layer_rows *body;
     double epsilon;
     int64_t channels, positions, pieces;
-    sums *of; /* [image][block][piece] */
+    sums *of; /* [image][block][piece]; of the whole block, once joined, in place of its first piece's */
 } instance_job;
 
 static void add(sums *to, double count, double mean, double squares, int c)
@@ -67,6 +67,20 @@ static void measure(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+/* Tasks: blocks. */
+static void join(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const instance_job *j = arg;
+    (void)scratch;
+    for (int64_t block = begin; block < end; block++) {
+        sums *all = &j->of[block * j->pieces];
+        for (const sums *s = all + 1; s < all + j->pieces; s++) {
+            for (int c = 0; c < ORTC_BLOCK; c++) add(all, s->count, s->mean[c], s->squares[c], c);
+            all->count += s->count;
+        }
+    }
+}
+
 static void normalise(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const instance_job *j = arg;
@@ -76,17 +90,12 @@ static void normalise(void *arg, int64_t begin, int64_t end, void *scratch)
         const int64_t block = task / j->pieces, at = place_of(j, task),
                       lanes = ortc_block_lanes(block, j->channels),
                       first = block % ortc_blocks_of(j->channels) * ORTC_BLOCK;
-        const sums *s = &j->of[block * j->pieces];
-        sums all = {0};
-        for (int64_t i = 0; i < j->pieces; i++) {
-            for (int c = 0; c < ORTC_BLOCK; c++) add(&all, s[i].count, s[i].mean[c], s[i].squares[c], c);
-            all.count += s[i].count;
-        }
+        const sums *all = &j->of[block * j->pieces];
         float mean[ORTC_BLOCK] = {0}, factor[ORTC_BLOCK] = {0}, bias[ORTC_BLOCK] = {0};
         for (int64_t c = 0; c < lanes; c++) {
             const double scale = (double)((const float *)in[1].data)[first + c];
-            mean[c] = (float)all.mean[c];
-            factor[c] = (float)(scale / sqrt(all.squares[c] / all.count + j->epsilon));
+            mean[c] = (float)all->mean[c];
+            factor[c] = (float)(scale / sqrt(all->squares[c] / all->count + j->epsilon));
             bias[c] = ((const float *)in[2].data)[first + c];
         }
         j->body->apply_blocks((size_t)positions_of(j, task % j->pieces), (const float *)in[0].data + at, mean,
@@ -145,6 +154,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
                   grain = j.positions >= PIECE ? 1 : PIECE / j.positions;
     (void)pstate;
     ORTC_TRY(ortc_parallel(c, tasks, grain, measure, &j));
+    if (j.pieces > 1) ORTC_TRY(ortc_parallel(c, tasks / j.pieces, 1, join, &j));
     return ortc_parallel(c, tasks, grain, normalise, &j);
 }
 
