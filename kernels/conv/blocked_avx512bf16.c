@@ -99,14 +99,11 @@ static void join(size_t n, const void *first, const void *second, void *to)
 {
     const uint16_t *a = first, *b = second;
     uint32_t *y = to;
-    for (size_t i = 0; i < n; i += V_LANES) {
-        const __mmask16 some = n - i < V_LANES ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
-        __m512i v = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, a + i));
-        if (b)
-            v = _mm512_or_si512(
-                v, _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, b + i)), 16));
-        _mm512_mask_storeu_epi32(y + i, some, v);
-    }
+    V_FOR(i, some, n, {
+        vi32 v = v_load_u16(a + i, some);
+        if (b) v = v_or(v, v_shl(v_load_u16(b + i, some), 16));
+        v_store_i32((int32_t *)(void *)(y + i), v, some);
+    });
 }
 
 static void clip_bf16(size_t n, const float *sums, const void *residual, float lo, float hi, void *to)

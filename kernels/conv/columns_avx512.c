@@ -35,7 +35,7 @@ static inline __m512 pick(const float *s, size_t stride, size_t a, size_t b, __m
     const size_t first = a * stride, end = b > a ? (b - 1) * stride + 1 : first;
     __m512 r = _mm512_setzero_ps();
     for (size_t v = 0; v < stride; v++) {
-        const __m512 x = _mm512_maskz_loadu_ps(lanes(16 * v, first, end), s + 16 * v);
+        const __m512 x = v_load_masked_f32(s + 16 * v, lanes(16 * v, first, end));
         r = _mm512_mask_permutexvar_ps(r, _mm512_cmpeq_epi32_mask(from, _mm512_set1_epi32((int)v)), steps, x);
     }
     return r;
@@ -60,22 +60,22 @@ void ortc_uk_columns_f32_avx512(size_t rows, float *dst, size_t dst_step, const 
         float *d = dst + at;
         if (stride == 1) {
             for (size_t r = 0; r < rows; r++, d += dst_step, s += src_step)
-                _mm512_mask_storeu_ps(d, out, _mm512_maskz_loadu_ps(in, s));
+                v_store_masked_f32(d, v_load_masked_f32(s, in), out);
         } else if (stride == 2) {
             const uint32_t both = spread(in);
             const __mmask16 m0 = (__mmask16)both, m1 = (__mmask16)(both >> 16);
             for (size_t r = 0; r < rows; r++, d += dst_step, s += src_step) {
-                const __m512 x = _mm512_maskz_loadu_ps(m0, s), y = _mm512_maskz_loadu_ps(m1, s + 16);
-                _mm512_mask_storeu_ps(d, out, _mm512_permutex2var_ps(x, even, y));
+                const __m512 x = v_load_masked_f32(s, m0), y = v_load_masked_f32(s + 16, m1);
+                v_store_masked_f32(d, _mm512_permutex2var_ps(x, even, y), out);
             }
         } else if (stride <= PICKED) {
             const size_t a = left > at ? left - at : 0, b = left + count > at ? left + count - at : 0;
             const size_t last = b < 16 ? b : 16, begin = a < last ? a : last;
             for (size_t r = 0; r < rows; r++, d += dst_step, s += src_step)
-                _mm512_mask_storeu_ps(d, out, pick(s, stride, begin, last, steps));
+                v_store_masked_f32(d, pick(s, stride, begin, last, steps), out);
         } else {
             for (size_t r = 0; r < rows; r++, d += dst_step, s += src_step)
-                _mm512_mask_storeu_ps(d, out, _mm512_mask_i32gather_ps(_mm512_setzero_ps(), in, steps, s, 4));
+                v_store_masked_f32(d, _mm512_mask_i32gather_ps(_mm512_setzero_ps(), in, steps, s, 4), out);
         }
     }
 }
@@ -86,11 +86,11 @@ static void phases_of_2(size_t count, const float *src, float *dst, size_t dst_s
     const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
     for (size_t i = 0; i < count; i += 16, src += 32, dst += 16) {
         const size_t n = 2 * (count - i);
-        const __m512 x = _mm512_maskz_loadu_ps(lanes(0, 0, n), src),
-                     y = _mm512_maskz_loadu_ps(lanes(16, 0, n), src + 16);
+        const __m512 x = v_load_masked_f32(src, lanes(0, 0, n)),
+                     y = v_load_masked_f32(src + 16, lanes(16, 0, n));
         const __mmask16 out = lanes(i, 0, count);
-        _mm512_mask_storeu_ps(dst, out, _mm512_permutex2var_ps(x, even, y));
-        _mm512_mask_storeu_ps(dst + dst_step, out, _mm512_permutex2var_ps(x, odd, y));
+        v_store_masked_f32(dst, _mm512_permutex2var_ps(x, even, y), out);
+        v_store_masked_f32(dst + dst_step, _mm512_permutex2var_ps(x, odd, y), out);
     }
 }
 
@@ -101,17 +101,17 @@ static void phases_of_4(size_t count, const float *src, float *dst, size_t dst_s
     const __m512i then = _mm512_add_epi32(first, _mm512_set1_epi32(2));
     for (size_t i = 0; i < count; i += 16, src += 64, dst += 16) {
         const size_t n = 4 * (count - i);
-        const __m512 a = _mm512_maskz_loadu_ps(lanes(0, 0, n), src),
-                     b = _mm512_maskz_loadu_ps(lanes(16, 0, n), src + 16),
-                     c = _mm512_maskz_loadu_ps(lanes(32, 0, n), src + 32),
-                     d = _mm512_maskz_loadu_ps(lanes(48, 0, n), src + 48);
+        const __m512 a = v_load_masked_f32(src, lanes(0, 0, n)),
+                     b = v_load_masked_f32(src + 16, lanes(16, 0, n)),
+                     c = v_load_masked_f32(src + 32, lanes(32, 0, n)),
+                     d = v_load_masked_f32(src + 48, lanes(48, 0, n));
         const __m512 ab = _mm512_permutex2var_ps(a, first, b), cd = _mm512_permutex2var_ps(c, first, d),
                      ab2 = _mm512_permutex2var_ps(a, then, b), cd2 = _mm512_permutex2var_ps(c, then, d);
         const __mmask16 out = lanes(i, 0, count);
-        _mm512_mask_storeu_ps(dst, out, _mm512_shuffle_f32x4(ab, cd, 0x44));
-        _mm512_mask_storeu_ps(dst + dst_step, out, _mm512_shuffle_f32x4(ab, cd, 0xee));
-        _mm512_mask_storeu_ps(dst + 2 * dst_step, out, _mm512_shuffle_f32x4(ab2, cd2, 0x44));
-        _mm512_mask_storeu_ps(dst + 3 * dst_step, out, _mm512_shuffle_f32x4(ab2, cd2, 0xee));
+        v_store_masked_f32(dst, _mm512_shuffle_f32x4(ab, cd, 0x44), out);
+        v_store_masked_f32(dst + dst_step, _mm512_shuffle_f32x4(ab, cd, 0xee), out);
+        v_store_masked_f32(dst + 2 * dst_step, _mm512_shuffle_f32x4(ab2, cd2, 0x44), out);
+        v_store_masked_f32(dst + 3 * dst_step, _mm512_shuffle_f32x4(ab2, cd2, 0xee), out);
     }
 }
 
@@ -128,11 +128,11 @@ static void phases_of_any(size_t count, size_t n, size_t stride, const float *sr
             __m512 r[16];
 #pragma GCC unroll 16
             for (size_t k = 0; k < 16; k++)
-                r[k] = k < have ? _mm512_maskz_loadu_ps(in, s + k * stride) : _mm512_setzero_ps();
+                r[k] = k < have ? v_load_masked_f32(s + k * stride, in) : v_set_f32(0);
             v_turn(r);
 #pragma GCC unroll 16
             for (size_t k = 0; k < 16; k++)
-                if (k < rows) _mm512_mask_storeu_ps(d + k * dst_step, out, r[k]);
+                if (k < rows) v_store_masked_f32(d + k * dst_step, r[k], out);
         }
 }
 

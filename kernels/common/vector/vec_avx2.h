@@ -200,10 +200,15 @@ VFN vi32 v_dot_bytes(vi32 sum, vi32 a, vi32 x) /* by halves, whose pairs of prod
 #define v_repeat_f32 v_repeat_f32
 VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
 {
-    if (times >= V_LANES) return _mm256_and_ps(_mm256_broadcast_ss(p), (__m256)v_first(n));
     const int by = __builtin_ctzll(times);
     const size_t count = ((n < V_LANES ? n : V_LANES) + times - 1) >> by;
     const __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m256 some = _mm256_maskload_ps(p, (__m256i)v_first(count));
+    __m256 some; /* without a mask, since a Zen 5 foresees no memory that is read with one */
+    switch (count) {
+    case 1: return _mm256_and_ps(_mm256_broadcast_ss(p), (__m256)v_first(n));
+    case 2: some = _mm256_castpd_ps(_mm256_broadcast_sd((const double *)(const void *)p)); break;
+    case 4: some = _mm256_castps128_ps256(_mm_loadu_ps(p)); break;
+    default: some = _mm256_maskload_ps(p, (__m256i)v_first(count));
+    }
     return _mm256_and_ps(_mm256_permutevar8x32_ps(some, _mm256_srli_epi32(at, by)), (__m256)v_first(n));
 }

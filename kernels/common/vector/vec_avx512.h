@@ -86,12 +86,16 @@ VFN void v_look_up(size_t n, const uint8_t *table, const uint8_t *x, uint8_t *y)
     const __m512i t[4] = {_mm512_loadu_si512(table), _mm512_loadu_si512(table + 64),
                           _mm512_loadu_si512(table + 128), _mm512_loadu_si512(table + 192)};
     for (size_t i = 0; i < n; i += 64) {
-        const __mmask64 in = n - i >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << (n - i)) - 1;
-        const __m512i v = _mm512_maskz_loadu_epi8(in, x + i);
+        const int all = n - i >= 64;
+        const __mmask64 in = all ? ~(__mmask64)0 : ((__mmask64)1 << (n - i)) - 1;
+        const __m512i v = all ? _mm512_loadu_si512(x + i) : _mm512_maskz_loadu_epi8(in, x + i);
         const __m512i even = v_look_up_words(t, _mm512_and_si512(v, low)),
                       odd = v_look_up_words(t, _mm512_srli_epi16(v, 8));
-        _mm512_mask_storeu_epi8(y + i, in,
-                                _mm512_or_si512(_mm512_and_si512(even, low), _mm512_slli_epi16(odd, 8)));
+        const __m512i to = _mm512_or_si512(_mm512_and_si512(even, low), _mm512_slli_epi16(odd, 8));
+        if (all)
+            _mm512_storeu_si512(y + i, to);
+        else
+            _mm512_mask_storeu_epi8(y + i, in, to);
     }
 }
 #define v_any v_any
@@ -149,8 +153,17 @@ VFN void v_store_f32(float *p, vf32 v, size_t n)
         _mm512_mask_storeu_ps(p, v_first(n), v);
 }
 #define v_load_masked_f32 v_load_masked_f32
-VFN vf32 v_load_masked_f32(const float *p, vm32 m) { return _mm512_maskz_loadu_ps(m, p); }
-VFN void v_store_masked_f32(float *p, vf32 v, vm32 m) { _mm512_mask_storeu_ps(p, m, v); }
+VFN vf32 v_load_masked_f32(const float *p, vm32 m)
+{
+    return m == 0xffff ? _mm512_loadu_ps(p) : _mm512_maskz_loadu_ps(m, p);
+}
+VFN void v_store_masked_f32(float *p, vf32 v, vm32 m)
+{
+    if (m == 0xffff)
+        _mm512_storeu_ps(p, v);
+    else
+        _mm512_mask_storeu_ps(p, m, v);
+}
 VFN vi32 v_load_i32(const int32_t *p, size_t n)
 {
     return (vi32)(n >= V_LANES ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi32(v_first(n), p));
@@ -247,39 +260,55 @@ VFN void v_store_bf16(uint16_t *p, vf32 v, size_t n)
 #define v_h2f v_h2f
 VFN vf32 v_load_f16(const uint16_t *p, size_t n)
 {
-    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(v_first(n), p));
+    return _mm512_cvtph_ps(n >= V_LANES ? _mm256_loadu_si256((const __m256i *)(const void *)p)
+                                        : _mm256_maskz_loadu_epi16(v_first(n), p));
 }
 VFN void v_store_f16(uint16_t *p, vf32 v, size_t n)
 {
-    _mm256_mask_storeu_epi16(p, v_first(n),
-                             _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    const __m256i to = _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    if (n >= V_LANES)
+        _mm256_storeu_si256((__m256i *)(void *)p, to);
+    else
+        _mm256_mask_storeu_epi16(p, v_first(n), to);
 }
 #define v_load_f64 v_load_f64
 VFN vf32 v_load_f64(const double *p, size_t n)
 {
     const vm32 m = v_first(n);
+    if (n >= V_LANES) return v_f32_of_f64(_mm512_loadu_pd(p), _mm512_loadu_pd(p + 8));
     return v_f32_of_f64(_mm512_maskz_loadu_pd((__mmask8)m, p),
                         _mm512_maskz_loadu_pd((__mmask8)(m >> 8), p + 8));
 }
 VFN void v_store_f64(double *p, vf32 v, size_t n)
 {
     const vm32 m = v_first(n);
-    _mm512_mask_storeu_pd(p, (__mmask8)m, v_f64_lo(v));
-    _mm512_mask_storeu_pd(p + 8, (__mmask8)(m >> 8), v_f64_hi(v));
+    if (n >= V_LANES) {
+        _mm512_storeu_pd(p, v_f64_lo(v)), _mm512_storeu_pd(p + 8, v_f64_hi(v));
+    } else {
+        _mm512_mask_storeu_pd(p, (__mmask8)m, v_f64_lo(v));
+        _mm512_mask_storeu_pd(p + 8, (__mmask8)(m >> 8), v_f64_hi(v));
+    }
 }
 VFN vi32 v_load_i64(const int64_t *p, size_t n)
 {
     const vm32 m = v_first(n);
-    const __m256i lo = _mm512_cvtepi64_epi32(_mm512_maskz_loadu_epi64((__mmask8)m, p));
-    const __m256i hi = _mm512_cvtepi64_epi32(_mm512_maskz_loadu_epi64((__mmask8)(m >> 8), p + 8));
-    return (vi32)_mm512_inserti32x8(_mm512_castsi256_si512(lo), hi, 1);
+    const int all = n >= V_LANES;
+    const __m512i lo = all ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi64((__mmask8)m, p),
+                  hi = all ? _mm512_loadu_si512(p + 8) : _mm512_maskz_loadu_epi64((__mmask8)(m >> 8), p + 8);
+    return (vi32)_mm512_inserti32x8(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(lo)),
+                                    _mm512_cvtepi64_epi32(hi), 1);
 }
 VFN void v_store_i64(int64_t *p, vi32 v, size_t n)
 {
     const vm32 m = v_first(n);
-    _mm512_mask_storeu_epi64(p, (__mmask8)m, _mm512_cvtepi32_epi64(_mm512_castsi512_si256((__m512i)v)));
-    _mm512_mask_storeu_epi64(p + 8, (__mmask8)(m >> 8),
-                             _mm512_cvtepi32_epi64(_mm512_extracti32x8_epi32((__m512i)v, 1)));
+    const __m512i lo = _mm512_cvtepi32_epi64(_mm512_castsi512_si256((__m512i)v)),
+                  hi = _mm512_cvtepi32_epi64(_mm512_extracti32x8_epi32((__m512i)v, 1));
+    if (n >= V_LANES) {
+        _mm512_storeu_si512(p, lo), _mm512_storeu_si512(p + 8, hi);
+    } else {
+        _mm512_mask_storeu_epi64(p, (__mmask8)m, lo);
+        _mm512_mask_storeu_epi64(p + 8, (__mmask8)(m >> 8), hi);
+    }
 }
 #define v_gather_f32 v_gather_f32
 VFN vf32 v_gather_f32(const float *base, vi32 index, size_t n)
@@ -312,10 +341,18 @@ VFN vi32 v_dot_bytes(vi32 sum, vi32 a, vi32 x) /* by halves, whose pairs of prod
 #define v_repeat_f32 v_repeat_f32
 VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
 {
-    if (times >= V_LANES) return _mm512_maskz_broadcastss_ps(v_first(n), _mm_load_ss(p));
     const int by = __builtin_ctzll(times);
     const size_t count = ((n < V_LANES ? n : V_LANES) + times - 1) >> by;
-    const __m512i at = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm512_maskz_permutexvar_ps(v_first(n), _mm512_srli_epi32(at, (unsigned)by),
-                                       _mm512_maskz_loadu_ps(v_first(count), p));
+    const __m512i at = _mm512_srli_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+                                                           15),
+                                         (unsigned)by);
+    __m512 some; /* without a mask, since a Zen 5 foresees no memory that is read with one */
+    switch (count) {
+    case 1: return _mm512_maskz_broadcastss_ps(v_first(n), _mm_load_ss(p));
+    case 2: some = _mm512_castps128_ps512(_mm_castpd_ps(_mm_load_sd((const double *)(const void *)p))); break;
+    case 4: some = _mm512_castps128_ps512(_mm_loadu_ps(p)); break;
+    case 8: some = _mm512_castps256_ps512(_mm256_loadu_ps(p)); break;
+    default: some = _mm512_maskz_loadu_ps(v_first(count), p);
+    }
+    return _mm512_maskz_permutexvar_ps(v_first(n), at, some);
 }
