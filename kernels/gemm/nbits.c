@@ -36,8 +36,7 @@ enum {
     MOST_ROWS_OF_BYTES = 2, /* a product of many rows is quicker then */
     ROWS_OF_PAIRS = 17,     /* of which bf16's tiles are quicker than bytes */
     TASK_BYTES = 32 * 1024, /* of weights, times the rows of x by four: some microseconds */
-    TILE = 16,              /* rows of weights that a part of x is multiplied with, */
-    AHEAD = 2,              /* ordered from memory so many before they are read */
+    TILE = 16,              /* rows of weights that a part of x is multiplied with */
     PART_BYTES = 16 * 1024  /* of x: half of L1 */
 };
 
@@ -94,11 +93,10 @@ static void rows_of_halves(const nbits_job *j, int64_t row, int64_t n, const spa
     for (int64_t k = 0; k < p->width; k += p->part) {
         const int64_t count = p->width - k < p->part ? p->width - k : p->part;
         for (int64_t i = 0; i < n; i++) {
-            const uint8_t *at = w + i * p->row_bytes + k / 2,
-                          *soon = i + AHEAD < n ? at + AHEAD * p->row_bytes : at;
+            const uint8_t *at = w + i * p->row_bytes + k / 2;
             const float *scale = ortc_nbits_scales(j, row + i, k / block, count / block, t->scale);
             float *sums = t->sums + (size_t)i * m * lanes;
-            body->row4(m, (size_t)count, (size_t)block, j->spread + k, (size_t)p->ldx, at, soon, scale, sums);
+            body->row4(m, (size_t)count, (size_t)block, j->spread + k, (size_t)p->ldx, at, scale, sums);
         }
     }
     for (int64_t i = 0; i < n; i++) {

@@ -39,13 +39,14 @@ static void spread(size_t groups, const float *x, float *to)
                w7 = v_f32_of_low4(v_shr(q, 28));
 
 static void row4(size_t rows, size_t k, size_t block, const float *x, size_t ldx, const uint8_t *w,
-                 const uint8_t *next, const float *scale, float *sums)
+                 const float *scale, float *sums)
 {
     const size_t lanes = v_lanes(), words = k / EIGHT, per = block / EIGHT;
     const int shift = __builtin_ctzll(per);
     if (rows == 1) {
         vf32 sum = v_load_f32(sums, lanes);
         V_FOR(at, n, words, {
+            v_prefetch((const void *)((uintptr_t)(w + 4 * at) + ORTC_NBITS_AHEAD));
             UNPACK
             sum = v_fma(WORD(x + EIGHT * at), s, sum);
         });
@@ -53,7 +54,7 @@ static void row4(size_t rows, size_t k, size_t block, const float *x, size_t ldx
         return;
     }
     V_FOR(at, n, words, {
-        v_prefetch(next + 4 * at);
+        v_prefetch((const void *)((uintptr_t)(w + 4 * at) + ORTC_NBITS_AHEAD));
         UNPACK
         for (size_t r = 0; r < rows; r++) {
             const float *row = x + r * ldx + EIGHT * at;
