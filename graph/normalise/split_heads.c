@@ -3,12 +3,14 @@
  *   Gather(Transpose(Reshape(x, [B, L, parts, heads, size]), [2, 0, 3, 1, 4]), i)
  *     = Transpose(Reshape(Split(x, axis 2)[i], [B, L, heads, size]), [0, 2, 1, 3])
  *
- * for x [B, L, parts * heads * size]. Moved twice becomes moved once; and Attention, which reads heads of
- * three dims, takes the rest away.
+ * for x [B, L, parts * heads * size]; the same where a part comes by Squeeze of Slice or of Split, as torch's
+ * unbind is exported. Moved twice becomes moved once; and Attention, which reads heads of three dims, takes
+ * the rest away.
  */
 #include "match.h"
 
 #define MAX_PARTS 8
+#define MAX_BETWEEN 4
 
 typedef struct heads {
     ortc_edge *x;
@@ -35,14 +37,61 @@ static bool match(const ortc_node *transpose, heads *h)
            x->dims[2] == h->parts * h->count * h->size;
 }
 
-/* Which part n gathers; -1: it does something else. */
+/* Which part n takes first; -1: it does something else. Of Split each output is the next part. */
 static int64_t part_of(const ortc_node *n, const heads *h)
 {
-    const ortc_edge *at = ortc_match_is(n, "Gather") && n->n_in == 2 ? n->in[1] : NULL;
-    double i;
-    if (!at || at->rank != 0 || ortc_node_int(n, "axis", 0) != 0 || !ortc_match_scalar(at, 0, &i)) return -1;
+    double i = 0, axis = 0;
+    bool is = n->n_in > 0;
+    if (ortc_match_is(n, "Split"))
+        is &= ortc_node_int(n, "axis", 0) == 0 && n->n_out == h->parts;
+    else if (ortc_match_is(n, "Slice")) /* of the whole, which is more than what it leaves: of one */
+        is &= n->n_in > 3 && ortc_match_scalar(n->in[1], 1, &i) && ortc_match_scalar(n->in[3], 1, &axis) &&
+              axis == 0;
+    else
+        is &= ortc_match_is(n, "Gather") && n->n_in == 2 && n->in[1] && n->in[1]->rank == 0 &&
+              ortc_node_int(n, "axis", 0) == 0 && ortc_match_scalar(n->in[1], 0, &i);
     if (i < 0) i += (double)h->parts;
-    return i >= 0 && i < (double)h->parts && n->out[0] ? (int64_t)i : -1;
+    return is && i >= 0 && i < (double)h->parts ? (int64_t)i : -1;
+}
+
+/* Whether products alone read it, scaled or turned before by `most` nodes at most. */
+static bool is_multiplied(const ortc_edge *part, int most)
+{
+    for (const ortc_use *u = part ? part->uses : NULL; u; u = u->next) {
+        const ortc_node *n = u->node;
+        double scale;
+        const bool scaled = n && (ortc_match_is(n, "Mul") || ortc_match_is(n, "Div")) && n->n_in == 2 &&
+                            ortc_match_scalar(n->in[1 - u->port], part->rank, &scale);
+        const bool passes = most > 0 && (scaled || ortc_match_is(n, "Transpose"));
+        if (!ortc_match_is(n, "MatMul") && !(passes && is_multiplied(n->out[0], most - 1))) return false;
+    }
+    return part && part->uses;
+}
+
+/* Whether all readers of e, [1, B, heads, L, size], only leave its first dim out. */
+static bool is_squeezed(const ortc_edge *e, const heads *h)
+{
+    if (!e) return true;
+    if (e->rank != 5 || e->dims[0] != 1) return false;
+    for (const ortc_use *u = e->uses; u; u = u->next) {
+        const ortc_edge *y = ortc_match_is(u->node, "Squeeze") && u->port == 0 ? u->node->out[0] : NULL;
+        if (!y || y->rank != 4 || !ortc_match_same(y->dims[0], h->batch) || y->dims[1] != h->count ||
+            !ortc_match_same(y->dims[2], h->length) || !is_multiplied(y, MAX_BETWEEN))
+            return false;
+    }
+    return true;
+}
+
+/* Whether all that is read of `moved` are parts, for products. */
+static bool is_cut(const ortc_edge *moved, const heads *h)
+{
+    for (const ortc_use *u = moved->uses; u; u = u->next) {
+        if (!u->node || u->port != 0 || part_of(u->node, h) < 0) return false;
+        if (ortc_match_is(u->node, "Gather") && !is_multiplied(u->node->out[0], MAX_BETWEEN)) return false;
+        for (uint32_t i = 0; i < u->node->n_out && !ortc_match_is(u->node, "Gather"); i++)
+            if (!is_squeezed(u->node->out[i], h)) return false;
+    }
+    return moved->uses != NULL;
 }
 
 /* A node before another; NULL: no memory. */
@@ -77,35 +126,45 @@ static bool split(ortc_normalise *p, ortc_node *before, heads *h)
     return done;
 }
 
-static bool replace(ortc_normalise *p, ortc_node *gather, const heads *h, int64_t part)
+/* `last`, whose output is a part. */
+static bool replace(ortc_normalise *p, ortc_node *last, const heads *h, int64_t part)
 {
     static const int64_t swap[4] = {0, 2, 1, 3};
     const ortc_attr perm = {.size = sizeof perm, .kind = ORTC_ATTR_INTS, .count = 4, .u.ints = swap};
     const int64_t target[4] = {0, 0, h->count, h->size};
     const ortc_dim dims[4] = {h->batch, h->length, h->count, h->size};
-    ortc_edge *to = ortc_match_integers(p, target, 4), *y = gather->out[0];
-    ortc_node *reshape = to ? node(p, gather, "Reshape", h->split[part], to, 1) : NULL;
+    ortc_edge *to = ortc_match_integers(p, target, 4), *y = last->out[0];
+    ortc_node *reshape = to ? node(p, last, "Reshape", h->split[part], to, 1) : NULL;
     ortc_edge *rows = reshape ? result(reshape, 0, h->x->type, 4, dims) : NULL;
-    ortc_node *transpose = rows ? node(p, gather, "Transpose", rows, NULL, 1) : NULL;
+    ortc_node *transpose = rows ? node(p, last, "Transpose", rows, NULL, 1) : NULL;
     if (!transpose || !ortc_node_set_attr(transpose, "perm", &perm)) return false;
-    ortc_node_remove(gather);
+    ortc_node_remove(last);
     p->edits++;
     return ortc_node_set_out(transpose, 0, y);
+}
+
+/* Everything that the node takes. */
+static bool replace_all(ortc_normalise *p, ortc_node *n, const heads *h)
+{
+    const int64_t part = part_of(n, h);
+    if (ortc_match_is(n, "Gather")) return replace(p, n, h, part);
+    for (uint32_t i = 0; i < n->n_out; i++)
+        while (n->out[i] && n->out[i]->uses)
+            if (!replace(p, n->out[i]->uses->node, h, part + i)) return false;
+    ortc_node_remove(n);
+    return true;
 }
 
 ortc_status ortc_pass_split_heads(ortc_normalise *p)
 {
     for (ortc_node *n = p->graph->first; n; n = n->next) {
         heads h;
-        bool all = ortc_match_is(n, "Transpose") && n->n_in == 1 && n->in[0] && n->out[0] && match(n, &h);
-        for (const ortc_use *u = all ? n->out[0]->uses : NULL; all && u; u = u->next)
-            all = u->node && part_of(u->node, &h) >= 0;
-        if (!all || !n->out[0]->uses) continue;
+        if (!ortc_match_is(n, "Transpose") || n->n_in != 1 || !n->in[0] || !n->out[0] || !match(n, &h) ||
+            !is_cut(n->out[0], &h))
+            continue;
         if (!split(p, n, &h)) return ortc_no_memory(p->error, 0);
-        while (n->out[0]->uses) {
-            ortc_node *gather = n->out[0]->uses->node;
-            if (!replace(p, gather, &h, part_of(gather, &h))) return ortc_no_memory(p->error, 0);
-        }
+        while (n->out[0]->uses)
+            if (!replace_all(p, n->out[0]->uses->node, &h)) return ortc_no_memory(p->error, 0);
     }
     return ORTC_OK;
 }

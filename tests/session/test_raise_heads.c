@@ -45,38 +45,85 @@ Test(raise_heads, targets_that_are_computed_become_constants_where_they_say_the_
 
 /* ---- Heads and masks as vision transformers move them -------------------------------------------------- */
 
-/* Part i of [batch, length, 3 * HEADS * SIZE], as [batch, HEADS, length, SIZE]; looks_like: 1 the axes go
- * elsewhere, 2 a part is gathered as a dim. */
-static ortc_edge *gathered(ortc_edge *x, int i, int looks_like)
+/* [3, batch, HEADS, length, SIZE] of [batch, length, 3 * HEADS * SIZE]; turned: the last but one change
+ * places. */
+static ortc_edge *moved_heads(ortc_edge *x, bool turned)
 {
-    const int64_t perm[5] = {2, 0, looks_like == 1 ? 1 : 3, looks_like == 1 ? 3 : 1, 4}, at = i;
+    const int64_t perm[5] = {2, 0, turned ? 1 : 3, turned ? 3 : 1, 4};
     const ortc_attr by = {.size = sizeof by, .kind = ORTC_ATTR_INTS, .count = 5, .u.ints = perm};
     ortc_edge *y = one("Transpose", two("Reshape", x, INTS(0, 0, 3, HEADS, SIZE)));
     ortc_node_set_attr(y->producer, "perm", &by);
+    return y;
+}
+
+/* Part i of them; looks_like: 1 the axes go elsewhere, 2 a part is gathered as a dim. */
+static ortc_edge *gathered(ortc_edge *x, int i, int looks_like)
+{
+    const int64_t at = i;
+    ortc_edge *y = moved_heads(x, looks_like == 1);
     y = two("Gather", y, looks_like == 2 ? INTS(at) : constant(ORTC_I64, 0, 1, &at, sizeof at));
     return with_int(y, "axis", 0);
+}
+
+/* The same, by Slice and Squeeze; of `count` parts, along `axis` */
+static ortc_edge *sliced(ortc_edge *moved, int64_t i, int64_t count, int64_t axis)
+{
+    ortc_edge *y = apply("Slice", 4, moved, INTS(i), INTS(i + count), INTS(axis));
+    return two("Squeeze", y, INTS(axis));
+}
+
+/* A node Split of three parts; *parts without their first dim. */
+static void unbound(ortc_edge *moved, ortc_edge **parts)
+{
+    ortc_node *n = ortc_node_create(g, ortc_op_find("", "Split"), NULL, 2, 3);
+    ortc_node_set_in(n, 0, moved), ortc_node_set_in(n, 1, INTS(1, 1, 1));
+    for (uint32_t i = 0; i < 3; i++) {
+        ortc_node_set_out(n, i, ortc_edge_create(g, NULL));
+        parts[i] = two("Squeeze", n->out[i], INTS(0));
+    }
 }
 
 Test(raise_heads, heads_of_one_product_are_split_before_they_are_moved)
 {
     static float before[MAX_COUNT], after[MAX_COUNT];
-    ortc_edge *x = input("x", 3, batch, length, 3 * HEADS * SIZE, 0);
-    ortc_edge *q = gathered(x, 0, 0), *k = gathered(x, 1, 0), *v = gathered(x, -1, 0);
-    ortc_graph_add_output(g, "y", attention_with(0, q, transpose(k, 0, 1, 3, 2), v, NULL));
-    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
-    const int64_t count = run(g, "ref", before);
-    cr_expect_eq(normalise("split-heads"), 3);
-    const ortc_node *n = find(g, "Attention");
-    cr_assert(n && find(g, "Split") && !find(g, "Gather") && !find(g, "Transpose"));
-    cr_expect_eq(ortc_node_int(n, "q_num_heads", 0), HEADS);
-    cr_assert_eq(run(g, "ref", after), count);
-    expect_close("split", after, before, count);
-    for (int like = 1; like < 3; like++) {
+    for (int form = 0; form < 3; form++) {
+        ortc_edge *x = input("x", 3, batch, length, 3 * HEADS * SIZE, 0), *part[3];
+        if (form == 0)
+            part[0] = gathered(x, 0, 0), part[1] = gathered(x, 1, 0), part[2] = gathered(x, -1, 0);
+        else if (form == 1) {
+            ortc_edge *moved = moved_heads(x, false);
+            for (int i = 0; i < 3; i++) part[i] = sliced(moved, i - 3 * (i == 1), 1, 0);
+        } else
+            unbound(moved_heads(x, false), part);
+        ortc_graph_add_output(g, "y",
+                              attention_with(0, part[0], transpose(part[1], 0, 1, 3, 2), part[2], NULL));
+        cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+        const int64_t count = run(g, "ref", before);
+        cr_expect_eq(normalise("split-heads"), 3, "form %d", form);
+        const ortc_node *n = find(g, "Attention");
+        cr_assert(n && find(g, "Split") && !find(g, "Gather") && !find(g, "Transpose"), "form %d", form);
+        cr_expect(!find(g, "Slice") && !find(g, "Squeeze"), "form %d", form);
+        cr_expect_eq(ortc_node_int(n, "q_num_heads", 0), HEADS);
+        cr_assert_eq(run(g, "ref", after), count);
+        expect_close("split", after, before, count);
         again();
-        expect_left("what looks like it", "split-heads",
-                    one("Relu", gathered(input("x", 3, batch, length, 3 * HEADS * SIZE, 0), 1, like)));
     }
-    again();
+}
+
+Test(raise_heads, what_is_not_parts_of_heads_for_products_stays)
+{
+    for (int like = 1; like < 3; like++) {
+        ortc_edge *y = gathered(input("x", 3, batch, length, 3 * HEADS * SIZE, 0), 1, like);
+        expect_left("what looks like it", "split-heads", two("MatMul", y, input("w", 2, SIZE, 3, 0, 0)));
+    }
+    ortc_edge *moved = moved_heads(input("x", 3, batch, length, 3 * HEADS * SIZE, 0), false);
+    ortc_edge *y = apply("Slice", 4, moved, INTS(0), INTS(2), INTS(0));
+    expect_left("two parts", "split-heads",
+                two("MatMul", y, one("Relu", transpose(sliced(moved, 2, 1, 0), 0, 1, 3, 2))));
+    y = sliced(moved_heads(input("x", 3, batch, length, 3 * HEADS * SIZE, 0), false), 1, 1, 2);
+    expect_left("a head", "split-heads", two("MatMul", y, transpose(y, 0, 1, 3, 2)));
+    y = sliced(moved_heads(input("x", 3, batch, length, 3 * HEADS * SIZE, 0), false), 1, 1, 0);
+    expect_left("no product reads it", "split-heads", one("Relu", y));
     ortc_edge *both = one("Transpose", input("x", 3, batch, length, 3 * HEADS * SIZE, 0));
     expect_left("no heads", "split-heads", with_int(two("Gather", both, INTS(1)), "axis", 0));
 }
