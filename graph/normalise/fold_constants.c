@@ -1,7 +1,8 @@
 /* graph/normalise/fold_constants.c: nodes whose inputs are all constants become constants.
  *
  * Limits: nothing random, stateful or with subgraphs; the result is at most as large as the inputs together
- * and 1 MiB (a ConstantOfShape of 2^40 elements stays a node), and `evaluate` has a budget. What shape
+ * and 1 MiB, or a GROWTH_SHARE of the model's weights (biases of relative positions, gathered from a table; a
+ * ConstantOfShape of 2^40 elements stays a node), and `evaluate` has a budget. What shape
  * functions already know (Shape of a static tensor, and the arithmetic behind it) is folded from the known
  * values, without computing. Weights of 8 bits stay quantised where the operand beside them is: providers
  * have products of integers. Other weights that are dequantised become numbers whatever they take, for
@@ -54,7 +55,9 @@ static bool is_weight(const ortc_node *n)
            !ortc_is_nbits_weight(n->out[0]);
 }
 
-static bool foldable(const ortc_node *n)
+#define GROWTH_SHARE 64
+
+static bool foldable(const ortc_normalise *p, const ortc_node *n)
 {
     if (!n->op || (n->op->flags & (ORTC_OP_RANDOM | ORTC_OP_CONTROL | ORTC_OP_STATE)) || n->epilogue)
         return false;
@@ -65,7 +68,9 @@ static bool foldable(const ortc_node *n)
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i] && (!static_bytes(n->out[i], &bytes) || !ortc_add_size(out, bytes, &out))) return false;
-    return n->n_out && (out <= in + ORTC_FOLDED_GROWTH || is_weight(n)) && !is_quantised_weight(n);
+    const uint64_t share = ortc_is_op(n, "DequantizeLinear") ? 0 : p->weight_bytes / GROWTH_SHARE,
+                   growth = share > ORTC_FOLDED_GROWTH ? share : ORTC_FOLDED_GROWTH;
+    return n->n_out && (out <= in || out - in <= growth || is_weight(n)) && !is_quantised_weight(n);
 }
 
 /* A constant made of the values that a shape function found; NULL when they are not all numbers. */
@@ -130,7 +135,7 @@ static ortc_status fold_node(ortc_normalise *p, ortc_node *n)
             return ORTC_OK;
         }
     }
-    if (!p->evaluate || is_refused(p, n) || !foldable(n)) return ORTC_OK;
+    if (!p->evaluate || is_refused(p, n) || !foldable(p, n)) return ORTC_OK;
     ortc_constant **results = calloc(n->n_out, sizeof *results);
     if (!results) return ortc_no_memory(p->error, n->n_out * sizeof *results);
     ortc_error why = ORTC_ERROR_INIT;

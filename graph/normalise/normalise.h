@@ -18,8 +18,9 @@ typedef struct ortc_normalise {
      * OUT_OF_MEMORY end the passes. Others: it cannot be; the node stays. */
     ortc_status (*evaluate)(void *arg, const ortc_node *, ortc_constant **out, ortc_error *);
     void *evaluate_arg;
-    uint64_t edits;    /* what the pass has changed so far */
-    uint64_t unfolded; /* nodes that were more than what may be done */
+    uint64_t weight_bytes; /* of the model */
+    uint64_t edits;        /* what the pass has changed so far */
+    uint64_t unfolded;     /* nodes that were more than what may be done */
     /* by node id: `evaluate` has said no, and is not asked again; n_refused of them */
     bool *refused;
     uint32_t n_refused;
@@ -62,7 +63,8 @@ ortc_status ortc_pass_pixel_products(ortc_normalise *);
 ortc_status ortc_pass_channel_products(ortc_normalise *);
 ortc_status ortc_pass_raise_casts(ortc_normalise *);
 
-/* Folding makes results of at most the inputs' bytes and so many (fold_constants.c). */
+/* Folding makes results of at most the inputs' bytes and so many, or a share of the model's weights
+ * (fold_constants.c); of what is dequantised so many. */
 #define ORTC_FOLDED_GROWTH ((size_t)1 << 20)
 /* Whether e, dequantised, is a weight that raise_nbits.c makes one of few bits. */
 bool ortc_is_nbits_weight(const ortc_edge *e);

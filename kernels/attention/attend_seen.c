@@ -99,6 +99,18 @@ static ortc_attend_range scores_of(const ortc_attend_task *t, int64_t r, int64_t
     return (ortc_attend_range){begin, max64(min64(t->seen[r].end - at, n), begin)};
 }
 
+void ortc_attend_ask(const ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n)
+{
+    const ortc_attend_job *j = t->j;
+    if (!j->mask_step[1] || !j->mask_step[2]) return;
+    for (int64_t r = r0; r < r0 + rows; r++) {
+        const char *mask;
+        const ortc_attend_range of = scores_of(t, r, at, n, &mask);
+        const int64_t bytes = j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind);
+        for (int64_t i = of.begin * bytes; i < of.end * bytes; i += 64) __builtin_prefetch(mask + i);
+    }
+}
+
 static void results_times(ortc_attend_task *t, int64_t r, float by)
 {
     const ortc_attend_plan *p = t->j->p;

@@ -106,6 +106,8 @@ ortc_attend_range ortc_attend_look(ortc_attend_task *t, ortc_attend_range keys);
 /* What rows r0.. see of the keys at..end, all in all. */
 ortc_attend_range ortc_attend_seen_by(const ortc_attend_task *t, int64_t r0, int64_t mr, int64_t at,
                                       int64_t end);
+/* Asks memory for what their mask says of those keys, if each row of each head has its own. */
+void ortc_attend_ask(const ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n);
 /* Scores of n keys from `at` on, of row r, become weights: those that it does not see 0; what the row has so
  * far is scaled. */
 void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s);

@@ -96,6 +96,7 @@ static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, const block 
     const int64_t n = min64(end, seen.end) - at, pitch = ortc_attend_pitch(p);
     const size_t ld_s = (size_t)pitch;
     if (n <= 0 || seen.begin >= end) return;
+    ortc_attend_ask(t, r0, mr, at, n);
     const bool direct = reads_queries(t);
     const ortc_uk_plain rows = {(const float *)(const void *)ortc_attend_query(t, r0),
                                 (size_t)t->j->q.step / sizeof(float)};

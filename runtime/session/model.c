@@ -87,8 +87,12 @@ static ortc_status normalise(ortc_model *m, const ortc_model_options *o, const o
     }
     if (o->flags & ORTC_MODEL_NO_PASSES) return ORTC_OK;
     ortc_evaluation by = {m, stop, fold_operations(m, o)};
-    ortc_normalise n = {
-        .graph = g, .error = error, .stop = stop, .evaluate = ortc_evaluate_node, .evaluate_arg = &by};
+    ortc_normalise n = {.graph = g,
+                        .error = error,
+                        .stop = stop,
+                        .evaluate = ortc_evaluate_node,
+                        .evaluate_arg = &by,
+                        .weight_bytes = m->info.weight_bytes};
     ORTC_TRY(ortc_normalise_run(&n, o->passes_off, o->n_passes_off, edits));
     m->info.n_unfolded = n.unfolded;
     if (n.unfolded)

@@ -85,6 +85,54 @@ Test(passes, a_clone_is_the_same_graph)
     ortc_graph_destroy(copy);
 }
 
+static ortc_edge *constant(ortc_dtype t, int32_t rank, const int64_t *dims, const void *data, size_t bytes)
+{
+    ortc_constant *c;
+    ortc_edge *x = ortc_edge_create(g, NULL);
+    cr_assert_eq(ortc_constant_create(t, rank, dims, data, bytes, NULL, NULL, &c, &e), ORTC_OK, "%s", e.text);
+    cr_assert(ortc_edge_set_constant(x, c));
+    return x;
+}
+
+static ortc_status is_asked(void *arg, const ortc_node *n, ortc_constant **out, ortc_error *error)
+{
+    (void)n, (void)out, (void)error;
+    ++*(int *)arg;
+    return ORTC_LIMIT;
+}
+
+/* Whether folding asks for a node's result, in a model with such weights. */
+static bool asks_for(ortc_edge *y, uint64_t weight_bytes)
+{
+    int count = 0;
+    uint64_t edits[32];
+    ortc_normalise p = {
+        .graph = g, .error = &e, .evaluate = is_asked, .evaluate_arg = &count, .weight_bytes = weight_bytes};
+    ortc_graph_add_output(g, "y", y);
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    cr_assert_eq(ortc_normalise_run(&p, NULL, 0, edits), ORTC_OK, "%s", e.text);
+    teardown();
+    cr_assert_not_null(g = ortc_graph_create(NULL));
+    return count > 0;
+}
+
+Test(passes, what_is_folded_may_be_larger_by_a_share_of_the_weights)
+{
+    static const uint8_t bytes[1 << 19];
+    static const float scale = 1;
+    const int64_t count = 1 << 19, one = 1, many = 1 << 19, few = 1 << 17; /* elements: 2 MiB, 512 KiB */
+    const uint64_t megabyte = 1 << 20;
+    for (uint64_t weights = 0; weights <= 128 * megabyte; weights += 64 * megabyte) {
+        cr_expect(asks_for(apply("ConstantOfShape", constant(ORTC_I64, 1, &one, &few, 8), NULL), weights));
+        cr_expect_eq(asks_for(apply("ConstantOfShape", constant(ORTC_I64, 1, &one, &many, 8), NULL), weights),
+                     weights == 128 * megabyte);
+        /* that stays in few bytes */
+        cr_expect(!asks_for(apply("DequantizeLinear", constant(ORTC_U8, 1, &count, bytes, sizeof bytes),
+                                  constant(ORTC_F32, 0, NULL, &scale, sizeof scale)),
+                            weights));
+    }
+}
+
 static void is_ready(void *arg, const ortc_op *op)
 {
     cr_expect_eq(ortc_op_ready(op, &e), ORTC_OK, "%s", e.text);
