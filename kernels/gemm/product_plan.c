@@ -52,7 +52,8 @@
 #define FEW_THREADS 2 /* that each make pieces of all of A (four lost a fourteenth of SVTR), */
 #define EVEN_PANELS 8 /* where as many panels, or so many, are each one's */
 #define MANY_THREADS 4
-#define ROUNDS 4 /* of tasks, after which the last one is not felt */
+#define AGAIN_BYTES (1024 * 1024) /* of A, which chunks of K bring into L2 anew for each task's columns */
+#define ROUNDS 4                  /* of tasks, after which the last one is not felt */
 #define BEGIN 0.25
 #define LEAST_FLOPS 0.25e6
 #define SERIAL_FLOPS 0.25e6
@@ -105,6 +106,17 @@ static double tasks_wanted(const ortc_product_plan *p, double flops, double byte
     return want < flops / longest ? flops / longest : want;
 }
 
+/* The same for tasks of some columns, each of which reads rows of A that L2 does not hold: one thread has fewer
+ * and wider ones (384 x 768 x 3072 0.86 to 0.90 of a Zen 5's peak; two lose by waiting for each other). */
+static double tasks_of_columns(const ortc_product_plan *p, double want, double flops)
+{
+    const double wide = flops / TASK_FLOPS_TILES;
+    if (p->threads != 1 || p->how_b != ORTC_PRODUCT_PACKED || p->chunks == 1 || p->m == 1 || keeps_sums(p) ||
+        p->m * p->k * ortc_product_size(p->line->a.type) <= AGAIN_BYTES || wide >= want)
+        return want;
+    return wide < 1 ? 1 : wide;
+}
+
 /* Few threads make pieces of all of A each for itself: what another has packed comes from its cache, half of
  * all for two, which takes longer. */
 static int packs_alone(const ortc_product_plan *p)
@@ -144,7 +156,8 @@ static void split(ortc_product_plan *p, double flops, double bytes)
                                : large_b                        ? L2_A_BYTES_ONCE
                                                                 : L2_A_BYTES_TILES;
     const int64_t fit = clamp(near_bytes / (block_bytes ? block_bytes : 1), 1, p->blocks ? p->blocks : 1);
-    const double want = tasks_wanted(p, flops, bytes), enough = tasks_enough(p);
+    const double enough = tasks_enough(p);
+    double want = tasks_wanted(p, flops, bytes);
     const int64_t few = p->line->begin ? OWN_BLOCKS : ceil_div(OWN_ROWS, p->line->a.width);
     const double own = enough < TASKS ? (double)few : 1;
     p->tasks_m = ceil_div(p->blocks, fit);
@@ -158,6 +171,7 @@ static void split(ortc_product_plan *p, double flops, double bytes)
         p->task_panels = p->panels, p->tasks_n = 1;
         return;
     }
+    want = tasks_of_columns(p, want, flops);
     /* Else rows by L2, and further only where columns do not give enough tasks. */
     if (want > (double)p->tasks_m * (double)p->panels && !(p->line->begin && p->panels >= TILES_PANELS)) {
         const double per = want / (double)(p->panels ? p->panels : 1);
