@@ -93,14 +93,43 @@ static int64_t type_bytes(int32_t type) /* of an element of x */
 }
 /* ---- Plan ---------------------------------------------------------------------------------------------- */
 
-/* Nothing outside of the image is read, nothing skipped along a row. */
+/* Whether no window reaches beyond the image in a dim. */
+static int is_inside(const ortc_window_extents *e, int i)
+{
+    return e->pad[i] == 0 && (e->out[i] - 1) * e->stride[i] + (e->kernel[i] - 1) * e->dilation[i] < e->in[i];
+}
+
+/* Whether runs of a row that see the same columns are long. */
+static int columns_are_far(const ortc_window_extents *e)
+{
+    return e->dilation[2] >= FAR_COLUMNS && e->stride[2] == 1;
+}
+
+/* Whether each window sees something of the image in a dim. */
+static int always_sees(const ortc_window_extents *e, int i)
+{
+    for (int64_t o = 0; o < e->out[i]; o++) {
+        int64_t first, end, at = o * e->stride[i] - e->pad[i];
+        ortc_taps_seen(e, i, at, at, &first, &end);
+        if (first >= end) return 0;
+    }
+    return 1;
+}
+
+int ortc_blocked_leaves_out(const ortc_blocked_plan *p)
+{
+    return p->type == ORTC_FLOAT_F32 && !p->bytes && !p->pairs && !p->stem && p->taps > 1 &&
+           p->taps <= MOST_SEEN && !(is_inside(&p->e, 0) && is_inside(&p->e, 1) && is_inside(&p->e, 2));
+}
+
+/* Nothing outside of the image is read, or all of that left out; nothing skipped along a row. */
 static int reads_in_place(const ortc_blocked_plan *p)
 {
     const int as_it_lies = p->bytes ? !p->flip : p->type == (p->pairs ? ORTC_FLOAT_BF16 : ORTC_FLOAT_F32);
     int yes = !p->stem && as_it_lies && p->e.stride[2] == 1;
     for (int i = 0; i < 3; i++)
-        yes &= p->e.pad[i] == 0 &&
-               (p->e.out[i] - 1) * p->e.stride[i] + (p->e.kernel[i] - 1) * p->e.dilation[i] < p->e.in[i];
+        yes &= is_inside(&p->e, i) ||
+               (ortc_blocked_leaves_out(p) && (i < 2 || columns_are_far(&p->e)) && always_sees(&p->e, i));
     return yes;
 }
 
@@ -199,7 +228,9 @@ static void split(ortc_blocked_plan *p, uint32_t threads)
     p->chunk = 1;
     lay_out(p, min64(rows, ROWS));
     p->chunk = min64(max64(1, WEIGHT_BYTES / group_bytes), max64(1, STAGE_BYTES / 4 / p->plane));
-    if (p->taps == 1) p->chunk = max64(1, WEIGHT_BYTES / group_bytes); /* the segment was chosen for it */
+    /* the segment was chosen for it; of windows far apart few taps are read at a time */
+    if (p->taps == 1 || (p->in_place && ortc_blocked_leaves_out(p)))
+        p->chunk = max64(1, WEIGHT_BYTES / group_bytes);
     p->chunks = ceil_div(p->ins, p->chunk);
     p->chunk = ceil_div(p->ins, p->chunks);
     p->chunks = ceil_div(p->ins, p->chunk);
@@ -246,18 +277,6 @@ static int find_scratch(ortc_blocked_plan *p)
     p->places = ((int64_t)(staged + sums + line) + 1) / 2 * 2;
     p->scratch = (size_t)p->places * sizeof(float) + (size_t)places * sizeof(int64_t);
     return 1;
-}
-
-int ortc_blocked_leaves_out(const ortc_blocked_plan *p)
-{
-    return p->type == ORTC_FLOAT_F32 && !p->bytes && !p->pairs && !p->stem && !p->in_place && p->taps > 1 &&
-           p->taps <= MOST_SEEN;
-}
-
-/* Whether runs of a row that see the same columns are long. */
-static int columns_are_far(const ortc_window_extents *e)
-{
-    return e->dilation[2] >= FAR_COLUMNS && e->stride[2] == 1;
 }
 
 double ortc_blocked_seen(const ortc_blocked_plan *p)
@@ -690,7 +709,8 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
     const int64_t first = (t->image * p->group * p->outs + block) * p->out_count * ORTC_BLOCK +
                           ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column + r->at) *
                               ORTC_BLOCK;
-    const int few = blocks == 1 && ortc_blocked_has_half(p) && block % p->outs + 1 == p->outs;
+    const int leaves_out = p->in_place && ortc_blocked_leaves_out(p);
+    const int few = blocks == 1 && ortc_blocked_has_half(p) && block % p->outs + 1 == p->outs && !leaves_out;
     const int last = g1 == p->ins, most = (int)(few ? p->uk->half_pixels : p->uk->most_pixels);
     const int half = j->half && last, straight = j->end.straight || half; /* to where results belong */
     const int apart = !straight && p->chunks == 1; /* sums of some tiles, which stay in L1 */
@@ -778,10 +798,15 @@ static void run_task(task *t)
         int64_t plane = p->plane, row = p->row_step * p->row;
         if (p->in_place) {
             plane = p->in_count * p->step, row = p->e.stride[1] * p->e.in[2] * p->step;
-            x = (const float *)t->j->a->x + ((t->image * p->group + t->group) * p->ins + g0) * plane +
-                ((t->plane * p->e.stride[0] * p->e.in[1] + t->row * p->e.stride[1]) * p->e.in[2] +
-                 t->column) *
-                    p->step;
+            const int64_t pixel = ((t->plane * p->e.stride[0] - p->e.pad[0]) * p->e.in[1] +
+                                   t->row * p->e.stride[1] - p->e.pad[1]) *
+                                      p->e.in[2] +
+                                  t->column - p->e.pad[2];
+            /* may point beside the image, where taps are left out */
+            x = (const float *)((uintptr_t)t->j->a->x +
+                                (uintptr_t)(((t->image * p->group + t->group) * p->ins + g0) * plane +
+                                            pixel * p->step) *
+                                    sizeof *x);
         } else {
             if (p->flat && g0 > 0) t->rows = t->pixels / p->segment, t->pixels = p->segment;
             fill_stage(t, g0, g1);

@@ -188,6 +188,11 @@ const ortc_case ortc_cases_conv[] = {
     /* taps beside the image, of rows, planes, and runs of pixels that see the same columns */
     {"Conv", "T[2,17,19,29] T[34,17,3,3]! T[34]!", "dilations=[7,9] pads=[7,9,7,9]", "T=f32,f16",
      .needs = "cpu", .tolerance = 8},
+    /* where windows see nothing, or only in some rows */
+    {"Conv", "f32[1,20,5,6] f32[18,20,3,3]! f32[18]!", "dilations=[1,12] pads=[1,13,1,13]"},
+    {"Conv", "f32[1,20,9,7] f32[18,20,5,1]! f32[18]!", "pads=[2,0,3,0]"},
+    {"Conv", "f32[2,20,4,5,6] f32[40,20,3,1,1]!", "pads=[1,0,0,1,0,0] strides=[2,1,1]"},
+    {"Conv", "f32[2,32,20,21] f32[40,16,3,3]! f32[40]!", "group=2 dilations=[12,14] pads=[12,14,12,14]"},
     {"Conv", "T[1,33,13,31]~ T[16,33,3,5]!", "dilations=[1,5] pads=[3,10,2,12] strides=[2,1]", "T=f32,bf16",
      .needs = "cpu", .tolerance = 8},
     {"Conv", "T[1,16,3,7,6] T[20,16,3,3,3]! T[20]!", "pads=[1,1,1,1,1,1]", "T=f32,f16", .needs = "cpu",

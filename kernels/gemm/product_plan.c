@@ -106,8 +106,9 @@ static double tasks_wanted(const ortc_product_plan *p, double flops, double byte
     return want < flops / longest ? flops / longest : want;
 }
 
-/* The same for tasks of some columns, each of which reads rows of A that L2 does not hold: one thread has fewer
- * and wider ones (384 x 768 x 3072 0.86 to 0.90 of a Zen 5's peak; two lose by waiting for each other). */
+/* The same for tasks of some columns, each of which reads rows of A that L2 does not hold: one thread has
+ * fewer and wider ones (384 x 768 x 3072 0.86 to 0.90 of a Zen 5's peak; two lose by waiting for each
+ * other). */
 static double tasks_of_columns(const ortc_product_plan *p, double want, double flops)
 {
     const double wide = flops / TASK_FLOPS_TILES;
