@@ -154,6 +154,8 @@ static void dot_task(const job *j, int64_t n0, int64_t n1)
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
+#define FAR_BYTES (1024 * 1024) /* of rows of A: more are not in L2 */
+
 /* What a task needs to know about one chunk of K. */
 typedef struct chunk {
     int64_t k0, kc, groups;
@@ -164,7 +166,9 @@ typedef struct chunk {
     int64_t a_row, a_block;
     int64_t rows, longer; /* of a block of A; so many of all of A have one more */
     int64_t share;        /* lines of the next panel of B for which one of a panel's blocks asks */
-    char *sums;           /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
+    int64_t b0,
+        far_panel; /* the task's first block; the panel that brings rows of A from afar, -1: none does */
+    char *sums;    /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
     int64_t sums_ld;
     ortc_uk_product *tile; /* the line's, or that of its wide one */
 } chunk;
@@ -418,10 +422,23 @@ static ortc_uk_ahead part_of_next(const ortc_product_plan *p, const chunk *ch, c
                                   int64_t block)
 {
     const ortc_product_form *f = &p->line->b;
+    if (q == ch->far_panel) { /* the rows of the block behind this */
+        const int64_t next = ch->b0 + block + 1, row = next * ch->rows + min64(next, ch->longer);
+        return (ortc_uk_ahead){ch->a + row * ch->a_unit, (size_t)(ch->rows * ch->a_unit / 64), p->unasked,
+                               NULL};
+    }
     if (ch->share == 0 || q + 1 >= p->panels) return (ortc_uk_ahead){NULL, 0, p->unasked, NULL};
     const int64_t lines = f->width * ch->b_unit / 64, first = min64(lines, ch->share * block);
     return (ortc_uk_ahead){panel + ortc_form_panel_at(f, f->width, 1, ch->b_kc) + first * 64,
                            (size_t)min64(ch->share, lines - first), 0, NULL};
+}
+
+/* Whether all of A lies row behind row, not packed, and not in L2 either. */
+static int rows_are_far(const run_args *r)
+{
+    const ortc_product_plan *p = r->p;
+    return p->how_a == ORTC_PRODUCT_DIRECT && p->m > 1 && p->chunks == 1 && r->x->lda == p->k &&
+           p->m * p->k * 4 > FAR_BYTES;
 }
 
 /* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes
@@ -444,6 +461,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
             ch.share = ortc_product_ceil_div(nr * ch.b_unit / 64, b1 - b0);
         waiting held = {0, 0, ortc_product_row(p->m, p->blocks, b1)}, *w = NULL;
         if (ch.last && !keeps && p->together > 1 && !j->r->x->sums) w = &held;
+        ch.b0 = b0, ch.far_panel = rows_are_far(j->r) ? q0 : -1;
         if (keeps) ch.sums = sums - (ortc_product_row(p->m, p->blocks, b0) * columns + q0 * nr) * 4;
         find_a(j, b0, b1, &ch);
         for (int64_t g = q0; g < q1; g += p->local_panels) {
