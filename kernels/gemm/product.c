@@ -166,9 +166,9 @@ typedef struct chunk {
     int64_t a_row, a_block;
     int64_t rows, longer; /* of a block of A; so many of all of A have one more */
     int64_t share;        /* lines of the next panel of B for which one of a panel's blocks asks */
-    int64_t b0,
-        far_panel; /* the task's first block; the panel that brings rows of A from afar, -1: none does */
-    char *sums;    /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
+    int64_t b0;           /* the task's first block */
+    int64_t far_panel;    /* the panel that brings rows of A from afar; -1: none does */
+    char *sums;           /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
     int64_t sums_ld;
     ortc_uk_product *tile; /* the line's, or that of its wide one */
 } chunk;
