@@ -54,7 +54,8 @@
 #define EVEN_PANELS 8 /* where as many panels, or so many, are each one's */
 #define MANY_THREADS 4
 #define AGAIN_BYTES (1024 * 1024) /* of A, which chunks of K bring into L2 anew for each task's columns */
-#define ROUNDS 4                  /* of tasks, after which the last one is not felt */
+#define WIDE_SUMS_BYTES (256.0 * 1024)
+#define ROUNDS 4 /* of tasks, after which the last one is not felt */
 #define BEGIN 0.25
 #define LEAST_FLOPS 0.25e6
 #define SERIAL_FLOPS 0.25e6
@@ -108,13 +109,15 @@ static double tasks_wanted(const ortc_product_plan *p, double flops, double byte
 }
 
 /* The same for tasks of some columns, each of which reads rows of A that L2 does not hold: one thread has
- * fewer and wider ones (384 x 768 x 3072 0.86 to 0.90 of a Zen 5's peak; two lose by waiting for each
- * other). */
+ * fewer and wider ones, as far as sums that wait in scratch stay in L2 (384 x 768 x 3072 0.86 to 0.90 of a Zen
+ * 5's peak; two lose by waiting for each other). */
 static double tasks_of_columns(const ortc_product_plan *p, double want, double flops)
 {
-    const double wide = flops / TASK_FLOPS_TILES;
-    if (p->threads != 1 || p->how_b != ORTC_PRODUCT_PACKED || p->chunks == 1 || p->m == 1 || keeps_sums(p) ||
-        p->m * p->k * ortc_product_size(p->line->a.type) <= AGAIN_BYTES || wide >= want)
+    const double sums = keeps_sums(p) ? (double)p->m * (double)p->n * 4 / WIDE_SUMS_BYTES : 0,
+                 least = flops / TASK_FLOPS_TILES, wide = sums > least ? sums : least;
+    if (p->threads != 1 || p->how_b != ORTC_PRODUCT_PACKED || p->chunks == 1 || p->m == 1 ||
+        p->flags & ORTC_PRODUCT_TRANS_C || p->m * p->k * ortc_product_size(p->line->a.type) <= AGAIN_BYTES ||
+        wide >= want)
         return want;
     return wide < 1 ? 1 : wide;
 }

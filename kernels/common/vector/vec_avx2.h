@@ -206,7 +206,9 @@ VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
     __m256 some; /* without a mask, since a Zen 5 foresees no memory that is read with one */
     switch (count) {
     case 1: return _mm256_and_ps(_mm256_broadcast_ss(p), (__m256)v_first(n));
-    case 2: some = _mm256_castpd_ps(_mm256_broadcast_sd((const double *)(const void *)p)); break;
+    case 2:
+        some = _mm256_castps128_ps256(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+        break;
     case 4: some = _mm256_castps128_ps256(_mm_loadu_ps(p)); break;
     default: some = _mm256_maskload_ps(p, (__m256i)v_first(count));
     }

@@ -349,7 +349,9 @@ VFN vf32 v_repeat_f32(const float *p, size_t times, size_t n)
     __m512 some; /* without a mask, since a Zen 5 foresees no memory that is read with one */
     switch (count) {
     case 1: return _mm512_maskz_broadcastss_ps(v_first(n), _mm_load_ss(p));
-    case 2: some = _mm512_castps128_ps512(_mm_castpd_ps(_mm_load_sd((const double *)(const void *)p))); break;
+    case 2:
+        some = _mm512_castps128_ps512(_mm_castsi128_ps(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+        break;
     case 4: some = _mm512_castps128_ps512(_mm_loadu_ps(p)); break;
     case 8: some = _mm512_castps256_ps512(_mm256_loadu_ps(p)); break;
     default: some = _mm512_maskz_loadu_ps(v_first(count), p);
