@@ -109,8 +109,8 @@ static double tasks_wanted(const ortc_product_plan *p, double flops, double byte
 }
 
 /* The same for tasks of some columns, each of which reads rows of A that L2 does not hold: one thread has
- * fewer and wider ones, as far as sums that wait in scratch stay in L2 (384 x 768 x 3072 0.86 to 0.90 of a Zen
- * 5's peak; two lose by waiting for each other). */
+ * fewer and wider ones, as far as sums that wait in scratch stay in L2 (384 x 768 x 3072 0.86 to 0.90 of a
+ * Zen 5's peak; two lose by waiting for each other). */
 static double tasks_of_columns(const ortc_product_plan *p, double want, double flops)
 {
     const double sums = keeps_sums(p) ? (double)p->m * (double)p->n * 4 / WIDE_SUMS_BYTES : 0,
