@@ -105,15 +105,15 @@ static int columns_are_far(const ortc_window_extents *e)
     return e->dilation[2] >= FAR_COLUMNS && e->stride[2] == 1;
 }
 
-/* Whether each window sees something of the image in a dim. */
+/* Whether each window sees something of the image in a dim: those that begin in it do. */
 static int always_sees(const ortc_window_extents *e, int i)
 {
-    for (int64_t o = 0; o < e->out[i]; o++) {
-        int64_t first, end, at = o * e->stride[i] - e->pad[i];
+    const int64_t last = (e->out[i] - 1) * e->stride[i] - e->pad[i];
+    for (int64_t at = -e->pad[i], first, end; at < 0 && at <= last; at += e->stride[i]) {
         ortc_taps_seen(e, i, at, at, &first, &end);
         if (first >= end) return 0;
     }
-    return 1;
+    return last < e->in[i];
 }
 
 int ortc_blocked_leaves_out(const ortc_blocked_plan *p)
