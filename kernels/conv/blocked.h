@@ -25,7 +25,8 @@
 #include "kernels/common/vector/convert.h"
 #include "kernels/gemm/epilogue.h"
 
-enum { ORTC_STEM_CHANNELS = 4 }; /* of a plain image, at most */
+enum { ORTC_STEM_CHANNELS = 4 };                           /* of a plain image, at most */
+enum { ORTC_BLOCKED_STRIDE = 16, ORTC_BLOCKED_SEEN = 64 }; /* at most; taps, where some may be left out */
 enum { ORTC_BLOCKED_BYTES = 3 }; /* a type beside ORTC_FLOAT_*: u8 or s8, W s8 or u8 moved by 128 */
 
 typedef struct ortc_blocked_plan {
@@ -37,7 +38,8 @@ typedef struct ortc_blocked_plan {
     int32_t type;                    /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
     int flip;                        /* bytes are s8 */
     int stem, in_place;
-    int flat; /* rows are laid out as one: windows of one pixel, whole rows */
+    int leaves_out, by_columns; /* taps beside the image: those of whole rows; of runs of pixels, too */
+    int flat;                   /* rows are laid out as one: windows of one pixel, whole rows */
     int64_t images, group;
     int64_t ins, depth;  /* of a group: blocks of input (of a stem: channels), floats of the last one */
     int64_t channels;    /* of a group */
@@ -74,8 +76,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
                            ortc_blocked_plan *out);
 void ortc_blocked_plan_deinit(ortc_blocked_plan *);
 
-/* Whether taps beside the image are left out; the share of a window's taps that are not. */
-int ortc_blocked_leaves_out(const ortc_blocked_plan *p);
+/* The share of a window's taps that are not left out. */
 double ortc_blocked_seen(const ortc_blocked_plan *p);
 
 /* Whether the last block of output goes by tiles of half of a block. */
