@@ -237,14 +237,14 @@ static void find_run(const task *t, int64_t row, int64_t at, run *r)
     const ortc_window_extents *e = &p->e;
     const int64_t columns = e->kernel[2], tap_bytes = p->step * ORTC_BLOCK * (int64_t)sizeof(float);
     r->at = at, r->n = t->pixels - at, r->taps = 0, r->first = 0;
-    if (!p->leaves_out) return;
+    if (!p->leaves_out && !p->far) return;
     r->n = alike(t, at);
     int64_t first[3], end[3], last = 0;
     const int64_t from[3] = {t->plane * e->stride[0] - e->pad[0], (t->row + row) * e->stride[1] - e->pad[1],
                              t->column + at - e->pad[2]};
     for (int i = 0; i < 3; i++) ortc_taps_seen(e, i, from[i], from[i], &first[i], &end[i]);
     if (!p->by_columns) first[2] = 0, end[2] = columns;
-    if (end[0] - first[0] == e->kernel[0] && end[1] - first[1] == e->kernel[1] &&
+    if (!p->far && end[0] - first[0] == e->kernel[0] && end[1] - first[1] == e->kernel[1] &&
         end[2] - first[2] == columns)
         return;
     for (int64_t d = first[0]; d < end[0]; d++)
@@ -287,6 +287,7 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
     ortc_blocked_tile tile = {.offset = some_taps ? r->offset : p->offset,
                               .jump = r->jump,
                               .plane = plane,
+                              .far = p->far,
                               .groups = (size_t)(g1 - g0),
                               .taps = some_taps ? r->taps : (size_t)p->taps,
                               .depth = (size_t)(last ? p->depth : p->step),

@@ -11,8 +11,9 @@
 #define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
 #define STAGE_BYTES (256 * 1024)  /* of what a task lays out: beside them */
 #define SCRATCH_LIMIT (16.0 * 1024 * 1024)
-#define SEGMENT 224 /* pixels */
-#define ROWS 4      /* fewer rows in a task only where they do not fit */
+#define FAR_BYTES (1024 * 1024) /* of an image, above which it is in no near cache */
+#define SEGMENT 224             /* pixels */
+#define ROWS 4                  /* fewer rows in a task only where they do not fit */
 #define MOST_ROWS 1024
 #define REACH 4096 /* of a window, in pixels: what is laid out fits 64 bits by far */
 #define TASK_MACS 1e6
@@ -325,6 +326,8 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     if (!stem) ortc_conv_make_long(g, &p->e);
     p->leaves_out = leaves_out(p), p->by_columns = p->leaves_out && columns_are_far(&p->e);
     p->in_place = reads_in_place(p);
+    p->far = p->in_place && p->type == ORTC_FLOAT_F32 && !p->pairs && p->taps <= ORTC_BLOCKED_SEEN &&
+             p->ins * p->in_count * p->pixel > FAR_BYTES;
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];

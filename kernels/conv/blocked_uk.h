@@ -44,6 +44,7 @@ typedef struct ortc_blocked_tile {
     /* of `some`: bytes of weights from a tap to the next, and from the last to the next group's first */
     const int64_t *jump;
     int64_t plane; /* floats from a group to the next */
+    int far;       /* of `some`: x is in no near cache: what the next pixels read is asked for */
     size_t groups, taps;
     size_t depth;      /* channels of the last group, 1..16; of the others all count */
     const void *w;     /* of the first output block */

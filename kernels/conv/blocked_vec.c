@@ -128,7 +128,8 @@ VFN void channel(const int type, const int vectors, const int np, const int nb, 
     }
 }
 
-/* half: of the block's vectors. some: of the taps, which have jumps. */
+/* half: of the block's vectors. some: of the taps, which have jumps; only these may be far, as the question
+ * takes 2 % of others' time. */
 VFN void tile(const int type, const int stem, const int half, const int some, const int np, const int nb,
               const ortc_blocked_tile *t)
 {
@@ -147,6 +148,7 @@ VFN void tile(const int type, const int stem, const int half, const int some, co
     const size_t taps = t->taps, lines = stem ? 0 : t->next_lines,
                  narrow = t->depth < ORTC_BLOCK ? taps : 0; /* of the last group */
     size_t tap = 0, left = t->groups * taps;
+    const int far = t->far;
     do {
         const float *s = x + offset[tap];
         const char *behind = some ? w + jump[tap] : NULL;
@@ -154,6 +156,8 @@ VFN void tile(const int type, const int stem, const int half, const int some, co
         for (size_t i = 0; i < lines; i++, next += ORTC_BLOCKED_LINE)
             UNROLL for (int b = 0; b < nb; b++)
                 __builtin_prefetch(next + (size_t)b * t->w_block * size, 0, 2);
+        if (some && far)
+            UNROLL for (int p = 0; p < np; p++) __builtin_prefetch(s + (np + p) * ORTC_BLOCK, 0, 2);
         if (stem) {
             channel(type, vectors, np, nb, step, s, w, t->w_block, sum);
             w += ORTC_BLOCK * size;

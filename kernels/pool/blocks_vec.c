@@ -22,10 +22,30 @@ VFN void store(const int type, char *p, vf32 v, size_t n)
 }
 VFN vf32 fold(const int how, vf32 a, vf32 b) { return how == ORTC_POOL_MAX ? v_max_nan(a, b) : v_add(a, b); }
 
+/* The maximum of pixel `at` as it is where one is a NaN. */
+static __attribute__((noinline, cold)) vf32 most(const int type, const ortc_pool_window *w, ptrdiff_t at,
+                                                 size_t skip, size_t n)
+{
+    vf32 r = v_set_f32(-__builtin_inff());
+    for (size_t t = 0; t < w->taps; t++)
+        r = v_max_nan(r, load(type, w->tap[t].x + at * w->tap[t].step + skip, n));
+    return r;
+}
+
+/* Maxima lose a NaN, or ask for it at each step, which takes three times as long. Sums keep it; where one is
+ * NaN (infinities of both signs become that, too) its maximum is made anew. */
 #define EACH_1(M) M(0)
 #define EACH_4(M) M(0) M(1) M(2) M(3)
-#define FIRST(p) vf32 r##p = load(type, x + (p)*step, left);
+#define FIRST(p) vf32 r##p = load(type, x + (p)*step, left), sum##p = r##p;
 #define FOLD(p) r##p = fold(how, r##p, load(type, x + (p)*step, left));
+#define FOLD_BOTH(p) \
+    { \
+        const vf32 v = load(type, x + (p)*step, left); \
+        r##p = how == ORTC_POOL_MAX ? v_max(r##p, v) : v_add(r##p, v); \
+        if (how == ORTC_POOL_MAX) sum##p = v_add(sum##p, v); \
+    }
+#define CHECK(p) \
+    if (v_any(v_is_nan(sum##p))) r##p = most(type, w, (ptrdiff_t)(at + (p)), c * size, left);
 #define MEAN(p) r##p = v_div(r##p, count);
 #define STORE(p) store(type, y + (ptrdiff_t)(at + (p)) * y_step, v_keep(r##p, keep, 0), left);
 #define MOVE(tap) step = (tap).step, x = (tap).x + (ptrdiff_t)at * step + (ptrdiff_t)(c * size)
@@ -38,7 +58,10 @@ VFN vf32 fold(const int how, vf32 a, vf32 b) { return how == ORTC_POOL_MAX ? v_m
         EACH(FIRST) \
         for (size_t t = 1; t < w->taps; t++) { \
             MOVE(w->tap[t]); \
-            EACH(FOLD) \
+            EACH(FOLD_BOTH) \
+        } \
+        if (how == ORTC_POOL_MAX) { \
+            EACH(CHECK) \
         } \
         if (how == ORTC_POOL_MEAN) { \
             EACH(MEAN) \

@@ -25,6 +25,7 @@ typedef struct conv {
     ortc_dtype type;
     int stem, depthwise, wide, residual, winograd; /* pixels a side of a tile, 0: not */
     int pairs;                                     /* of bf16, or of f32 rounded */
+    int far;                                       /* as if images were large, where they are read in place */
     const ortc_tiled_uk *tiles;                    /* NULL: not on tiles */
     int kind;                                      /* ORTC_TILED_* */
     ortc_tail_spec tail;
@@ -119,7 +120,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
         g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
     }
     if (tiles && !c->winograd) c->stem = ortc_tiled_is_stem(g, c->kind);
-    c->residual = rng_next(r) % 3 == 0;
+    c->residual = rng_next(r) % 3 == 0, c->far = rng_next(r) % 2;
     c->tail = (ortc_tail_spec){
         .alpha = 1, .act = (int32_t)(rng_next(r) % 3), .lo = 0.125f, .hi = 0.5f, .bias = -1, .residual = -1};
     if (rng_next(r) % 4 == 0) add_rest(c);
@@ -306,6 +307,10 @@ static int open_way(conv *c, uint32_t threads, way *w)
           : c->depthwise ? ortc_blocked_depthwise_plan_init(&c->g, c->type, threads, &w->depthwise)
                          : ortc_blocked_plan_init(&c->g, c->type, form_of(c), threads, &w->dense)))
         return 0;
+    ortc_blocked_plan *p = &w->dense;
+    if (!c->depthwise && p->in_place && p->type == ORTC_FLOAT_F32 && !p->pairs &&
+        p->taps <= ORTC_BLOCKED_SEEN)
+        p->far = c->far;
     w->scratch = ((c->depthwise ? w->depthwise.scratch : w->dense.scratch) + 63) / 64 * 64;
     return 1;
 }

@@ -94,6 +94,9 @@ static int run_one(rng *r)
             for (int64_t s = 0; s < p.in_count; s++)
                 ortc_store_f64(x.data, t, place(&p, n, c, s, p.in_count), (double)rng_float(r));
     if (rng_next(r) % 8 == 0) ortc_store_f64(x.data, t, place(&p, 0, 0, p.in_count / 2, p.in_count), NAN);
+    for (int i = rng_next(r) % 4 ? 0 : 4; i > 0; i--) /* both, at times under one window */
+        ortc_store_f64(x.data, t, place(&p, 0, 0, rng_range(r, 0, p.in_count - 1), p.in_count),
+                       i % 2 ? INFINITY : -INFINITY);
     memset(y.data, 0xff, y.bytes);
     ortc_pool_blocks_run(&p, x.data, y.data, one_by_one, scratch.data);
     for (int64_t n = 0; n < p.images; n++)
