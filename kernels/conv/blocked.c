@@ -9,7 +9,8 @@
 #include "blocked_weights.h"
 #include "seen.h"
 
-#define FINISHED 4    /* tiles whose sums are finished together: in L1 */
+#define FINISHED 8    /* tiles whose sums are finished together: near, and few calls; */
+#define PROGRAM 8     /* pixels of theirs of which a program does whole blocks */
 #define MANY_PHASES 8 /* of a row, from where on they are turned at once */
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
@@ -309,17 +310,20 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
                                            : p->uk->dense[p->type];
     const char *residual = last && straight ? j->a->residual : NULL;
     if (residual) residual += first * size;
-    const int64_t tiles = ceil_div(r->n, most), some = apart ? FINISHED : tiles;
+    const int64_t tiles = ceil_div(r->n, most);
     const ahead next = ahead_of(t, g0, g1, block, blocks, t->rows * tiles);
-    const int64_t each = r->n / tiles, more = r->n % tiles;
-    for (int64_t from = 0; from < tiles; from += some) {
-        const int64_t to = min64(from + some, tiles), begin = dealt(r->n, tiles, from),
-                      end = dealt(r->n, tiles, to), left = apart ? begin : 0;
+    const int64_t batches = apart ? ceil_div(r->n, FINISHED * most) : 1,
+                  batch = apart ? ceil_div(ceil_div(r->n, batches), PROGRAM) * PROGRAM : r->n;
+    int64_t asked = row * tiles;
+    for (int64_t begin = 0, end; begin < r->n; begin = end) {
+        end = min64(begin + batch, r->n);
+        const int64_t some = ceil_div(end - begin, most), each = (end - begin) / some,
+                      more = (end - begin) % some, left = apart ? begin : 0;
         if (apart) tile.y_block = (size_t)((end - begin) * ORTC_BLOCK);
-        for (int64_t i = from, at = begin, n; i < to; i++, at += n) {
+        for (int64_t i = 0, at = begin, n; i < some; i++, at += n) {
             n = each + (i < more);
             tile.x = x + (r->at + at) * p->step;
-            if (next.next) ask(&next, row * tiles + i, &tile);
+            if (next.next) ask(&next, asked++, &tile);
             tile.y = (float *)(void *)(y + (at - left) * ORTC_BLOCK * size);
             tile.sums = half ? kept + at * ORTC_BLOCK : tile.y;
             if (residual) tile.residual = (const float *)(const void *)(residual + at * ORTC_BLOCK * size);

@@ -1,8 +1,8 @@
 /* kernels/elementwise/program_tile.c: a program over a tile of sums, f32 or i32, other inputs beside it: what
  * products do to their results while those are in L1 (program.h). Where rows lie side by side, whole blocks
- * are read and written where they are, and a vector along the columns is one block. Elsewhere, and what is
- * left, rows are put together to runs of many blocks, for a line costs its jump however few elements it has;
- * what the other inputs have for a run is laid out in the same order first.
+ * are read and written where they are, what is left is one more, and a vector along the columns is one.
+ * Elsewhere rows are put together to runs of many blocks, for a line costs its jump however few elements it
+ * has; what the other inputs have for a run is laid out in the same order first.
  */
 #include <assert.h>
 #include <string.h>
@@ -11,8 +11,9 @@
 
 ORTC_VEC_TABLE(ortc_pw_body)
 
-/* Constants, temporaries and a block to spill to; elements of all runs; of one, at most. */
-enum { BLOCKS = 24, ELEMENTS = 4096, TOGETHER = 1024, BLOCK = ORTC_PW_BLOCK_BYTES / 4 };
+/* Constants, temporaries, a block to spill to, and one for the last results; elements of all runs; of one, at
+ * most. */
+enum { BLOCKS = 25, ELEMENTS = 4096, TOGETHER = 1024, BLOCK = ORTC_PW_BLOCK_BYTES / 4 };
 
 static uint32_t others(const ortc_pw_code *code)
 {
@@ -24,7 +25,7 @@ static uint32_t others(const ortc_pw_code *code)
 int ortc_pw_tile_can(const ortc_pw_code *code)
 {
     return (!code->in[0] || code->in[0] == ORTC_F32 || code->in[0] == ORTC_I32) && code->element == 4 &&
-           others(code) <= ORTC_PW_TILE_IN && code->n_constants + code->n_temps < BLOCKS;
+           others(code) <= ORTC_PW_TILE_IN && code->n_constants + code->n_temps < BLOCKS - 1;
 }
 
 /* Where a program finds what it reads and writes; steps as of ortc_pw_op. */
@@ -44,6 +45,14 @@ static size_t deal(const ortc_pw_code *code, float *space, operands *o)
     for (uint32_t k = 1; k < code->n_in; k++)
         if (code->in[k]) o->in[k] = (char *)(space += most), o->step[k] = bytes_of(code->in[k]);
     return most;
+}
+
+static void fill_constants(const ortc_pw_code *code, const ortc_pw_body *body, char *blocks)
+{
+    for (uint32_t k = 0; k < code->n_constants; k++) {
+        int32_t *to = (int32_t *)(void *)(blocks + k * body->bytes);
+        for (size_t i = 0; i < body->bytes / 4; i++) to[i] = (int32_t)code->constants[k];
+    }
 }
 
 static void connect(const ortc_pw_code *code, const ortc_pw_body *body, char *blocks, const operands *o,
@@ -67,10 +76,6 @@ static void connect(const ortc_pw_code *code, const ortc_pw_body *body, char *bl
         ortc_pw_each(line->each, &ops[i]);
     }
     memset(&ops[code->n], 0, sizeof *ops);
-    for (uint32_t k = 0; k < code->n_constants; k++) {
-        int32_t *to = (int32_t *)(void *)(blocks + k * body->bytes);
-        for (size_t i = 0; i < body->bytes / 4; i++) to[i] = (int32_t)code->constants[k];
-    }
 }
 
 /* rows x cols elements of `size` bytes, those of a row and rows beside each other, from where they lie. */
@@ -94,16 +99,24 @@ static void lay_out(size_t size, const char *from, size_t row, size_t col, size_
     }
 }
 
-/* Whole blocks of a tile whose rows, and those of the result, lie side by side, where they are: returns how
- * many elements that were, 0 where the other inputs do not lie so. */
-static size_t straight(const ortc_pw_code *code, const ortc_pw_body *body, const ortc_pw_place *in,
-                       const void *tile, void *out, size_t rows, size_t cols, char *blocks, ortc_pw_op *ops)
+/* A block of which `count` elements exist. */
+static void part_of_block(size_t size, const char *from, size_t count, size_t block, char *to)
 {
-    const size_t block = body->bytes / sizeof(float), done = rows * cols / block * block;
-    _Alignas(64) char space[ORTC_PW_TILE_IN][ORTC_PW_BLOCK_BYTES]; /* what repeats itself in every block */
+    memcpy(to, from, count * size);
+    memset(to + count * size, 0, (block - count) * size);
+}
+
+/* A tile whose rows, and those of the result, lie side by side, where they are; a last block that is not
+ * whole is one by itself. 0: the other inputs do not lie so. */
+static int straight(const ortc_pw_code *code, const ortc_pw_body *body, const ortc_pw_place *in,
+                    const void *tile, void *out, size_t rows, size_t cols, char *blocks, ortc_pw_op *ops)
+{
+    const size_t block = body->bytes / sizeof(float), done = rows * cols / block * block,
+                 left = rows * cols - done;
+    _Alignas(64) char space[ORTC_PW_TILE_IN + 1][ORTC_PW_BLOCK_BYTES]; /* what repeats itself, or is last */
     operands o; /* as far as it is read: all of it is 200 clocks of zeros */
-    uint32_t repeated = 0;
-    if (done == 0 || (rows > 1 && block % cols != 0 && cols % block != 0)) return 0;
+    uint32_t used = 0;
+    if (rows > 1 && block % cols != 0 && cols % block != 0) return 0;
     o.in[0] = (char *)(uintptr_t)tile, o.out = out;
     o.step[0] = bytes_of(code->in[0] ? code->in[0] : ORTC_F32);
     for (uint32_t k = 1; k < code->n_in; k++) {
@@ -113,15 +126,25 @@ static size_t straight(const ortc_pw_code *code, const ortc_pw_body *body, const
         if (p->col == 1 && (rows == 1 || p->row == cols)) {
             o.in[k] = (char *)(uintptr_t)p->data, o.step[k] = size;
         } else if ((p->row == 0 || rows == 1) && (p->col == 0 || (rows > 1 && block % cols == 0))) {
-            o.in[k] = space[repeated++], o.step[k] = 0;
+            o.in[k] = space[used++], o.step[k] = 0;
             lay_out(size, p->data, 0, p->col, p->col ? block / cols : 1, p->col ? cols : block, o.in[k]);
         } else {
             return 0;
         }
     }
     connect(code, body, blocks, &o, ops);
-    body->run(ops, done, block);
-    return done;
+    if (done > 0) body->run(ops, done, block);
+    if (left == 0) return 1;
+    for (uint32_t k = 0; k < code->n_in; k++) {
+        if (!code->in[k] || o.step[k] == 0) continue;
+        part_of_block(o.step[k], o.in[k] + done * o.step[k], left, block, space[used]);
+        o.in[k] = space[used++];
+    }
+    o.out = blocks + (BLOCKS - 1) * ORTC_PW_BLOCK_BYTES;
+    connect(code, body, blocks, &o, ops);
+    body->run(ops, block, block);
+    memcpy((char *)out + done * bytes_of(code->out), o.out, left * bytes_of(code->out));
+    return 1;
 }
 
 void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, const void *tile, size_t ld, void *out,
@@ -133,17 +156,17 @@ void ortc_pw_tile(const ortc_pw_code *code, const ortc_pw_place *in, const void 
     _Alignas(64) char blocks[BLOCKS * ORTC_PW_BLOCK_BYTES];
     _Alignas(64) float space[ELEMENTS];
     ortc_pw_op ops[ORTC_PW_LINES_MAX + 1];
-    operands o;      /* as far as it is read, and so above */
-    size_t done = 0; /* whole rows, or elements of the only one */
+    operands o; /* as far as it is read, and so above */
     assert(ortc_pw_tile_can(code));
-    if (rows == 1 || (ld == cols && out_ld == cols))
-        done = straight(code, body, in, tile, out, rows, cols, blocks, ops);
-    if (done == rows * cols) return;
+    fill_constants(code, body, blocks);
+    if ((rows == 1 || (ld == cols && out_ld == cols)) &&
+        straight(code, body, in, tile, out, rows, cols, blocks, ops))
+        return;
     const size_t most = deal(code, space, &o);
     connect(code, body, blocks, &o, ops);
-    for (size_t j = rows == 1 ? done : 0; j < cols; j += most) {
+    for (size_t j = 0; j < cols; j += most) {
         const size_t n = cols - j < most ? cols - j : most, together = most / n;
-        for (size_t i = rows == 1 ? 0 : done / cols; i < rows; i += together) {
+        for (size_t i = 0; i < rows; i += together) {
             const size_t some = rows - i < together ? rows - i : together, count = some * n,
                          whole = (count + block - 1) / block * block;
             const float *from = (const float *)tile + i * ld + j;
