@@ -61,9 +61,10 @@ static void pieces_block(ortc_attend_task *t, const char *q, int64_t r0, int64_t
                    0, NULL, NULL);
     }
     if (*(int32_t *)(void *)t->cut_v == 0) n = end - at; /* who cuts values cuts all of them */
-    for (int64_t r = 0; r < mr; r++) {                   /* a row while it is in L1 */
+    for (int64_t r = 0; r < mr; r++) {                   /* some rows while they are in L1 */
         float *row = t->s + r * keys;
-        ortc_attend_weigh(t, r0 + r, at, n, row);
+        if (r % ORTC_ATTEND_TOGETHER == 0)
+            ortc_attend_weigh(t, r0 + r, min64(mr - r, ORTC_ATTEND_TOGETHER), at, n, row, keys, 1);
         memset(row + n, 0, (size_t)(ortc_attend_in_groups(n) - n) * sizeof *row);
         line->moves->pieces->runs(1, (size_t)ortc_attend_in_groups(n), row, 0, line->a.planes,
                                   ORTC_ATTEND_GROUP, (uint16_t *)(void *)t->p + r * ORTC_ATTEND_GROUP,

@@ -117,19 +117,28 @@ static void results_times(ortc_attend_task *t, int64_t r, float by)
     if (by != 1) p->body->scale((size_t)p->value_size, t->o + r * p->value_size, by);
 }
 
-/* Scores of a row's keys become weights, others of the block 0. */
-void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s)
+void ortc_attend_weigh(ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n, float *s,
+                       int64_t ld, float factor)
 {
     const ortc_attend_job *j = t->j;
-    const char *mask;
-    const ortc_attend_range of = scores_of(t, r, at, n, &mask);
-    for (int64_t i = 0; i < of.begin; i++) s[i] = 0;
-    for (int64_t i = of.end; i < n; i++) s[i] = 0;
-    if (of.begin == of.end) return;
-    if (mask) mask += of.begin * (j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind));
-    results_times(t, r,
-                  j->p->body->weigh((size_t)(of.end - of.begin), s + of.begin, mask, j->mask_kind,
-                                    j->s->softcap, &t->state[r]));
+    const int64_t size = j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind);
+    for (int64_t i = 0, some; i < rows; i += some) {
+        ortc_attend_products x[ORTC_ATTEND_TOGETHER];
+        some = min64(rows - i, ORTC_ATTEND_TOGETHER);
+        for (int64_t k = 0; k < some; k++) {
+            const char *mask;
+            const ortc_attend_range of = scores_of(t, r0 + i + k, at, n, &mask);
+            float *row = s + (i + k) * ld;
+            for (int64_t e = 0; e < of.begin; e++) row[e] = 0;
+            for (int64_t e = of.end; e < n; e++) row[e] = 0;
+            x[k] = (ortc_attend_products){.end = (size_t)(of.end - of.begin),
+                                          .s = row + of.begin,
+                                          .mask = mask ? mask + of.begin * size : NULL,
+                                          .row = &t->state[r0 + i + k]};
+        }
+        j->p->body->weigh((size_t)some, x, factor, j->mask_kind, j->s->softcap);
+        for (int64_t k = 0; k < some; k++) results_times(t, r0 + i + k, x[k].by);
+    }
 }
 
 void ortc_attend_halve(ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n, int64_t ld,

@@ -108,9 +108,10 @@ ortc_attend_range ortc_attend_seen_by(const ortc_attend_task *t, int64_t r0, int
                                       int64_t end);
 /* Asks memory for what their mask says of those keys, if each row of each head has its own. */
 void ortc_attend_ask(const ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n);
-/* Scores of n keys from `at` on, of row r, become weights: those that it does not see 0; what the row has so
- * far is scaled. */
-void ortc_attend_weigh(ortc_attend_task *t, int64_t r, int64_t at, int64_t n, float *s);
+/* Products of rows r0.. with n keys from `at` on, `ld` apart, become weights: those that a row does not see
+ * 0; what it has so far is scaled. factor: by which products are scores. */
+void ortc_attend_weigh(ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n, float *s,
+                       int64_t ld, float factor);
 /* The same for units of bf16, of rows r0.. whose products are in t->s, `ld` apart, in whole groups (halve of
  * attend.h); weights to t->p, in blocks of mr rows. */
 void ortc_attend_halve(ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n, int64_t ld,

@@ -91,7 +91,6 @@ static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, const block 
     const int64_t at = b->at, end = b->end;
     const ortc_attend_plan *p = t->j->p;
     const ortc_product_line *line = p->line;
-    const ortc_uk_tail_f32 tail = {.alpha = t->j->scale, .beta = 1, .act = ORTC_UK_ACT_NONE};
     const ortc_attend_range seen = ortc_attend_seen_by(t, r0, mr, at, end);
     const int64_t n = min64(end, seen.end) - at, pitch = ortc_attend_pitch(p);
     const size_t ld_s = (size_t)pitch;
@@ -105,9 +104,9 @@ static void tile_block(ortc_attend_task *t, int64_t r0, int64_t mr, const block 
         const int64_t nr = min64(n - c, line->b.width),
                       ld = ortc_attend_panel_width(line, b->packed - at - c);
         line->tile((size_t)mr, (size_t)nr, (size_t)p->size, q, b->k + c * p->size, (size_t)ld, t->s + c, ld_s,
-                   direct ? ORTC_UK_A_PLAIN : 0, &tail, NULL);
+                   direct ? ORTC_UK_A_PLAIN : 0, NULL, NULL);
     }
-    for (int64_t r = 0; r < mr; r++) ortc_attend_weigh(t, r0 + r, at, n, t->s + r * pitch);
+    ortc_attend_weigh(t, r0, mr, at, n, t->s, pitch, t->j->scale);
     const ortc_uk_plain weights = {t->s, ld_s};
     const void *a = &weights;
     uint32_t flags = ORTC_UK_ACCUMULATE | ORTC_UK_B_EXACT | ORTC_UK_A_PLAIN;
@@ -159,10 +158,9 @@ void ortc_attend_dots(ortc_attend_task *t, ortc_attend_range keys)
             const char *k = ortc_attend_find(t, &j->past_k, &j->k, i, end, &count);
             const ortc_attend_heads *h = i < p->past ? &j->past_k : &j->k;
             p->body->dots[h->type]((size_t)t->rows, (size_t)count, (size_t)p->size, t->q, k,
-                                   (size_t)h->step / bytes_of(h->type), j->scale, t->s + (i - at),
-                                   (size_t)pitch);
+                                   (size_t)h->step / bytes_of(h->type), t->s + (i - at), (size_t)pitch);
         }
-        for (int64_t r = 0; r < t->rows; r++) ortc_attend_weigh(t, r, at, n, t->s + r * pitch);
+        ortc_attend_weigh(t, 0, t->rows, at, n, t->s, pitch, j->scale);
         for (int64_t i = at; i < end; i += count) {
             const char *v = ortc_attend_find(t, &j->past_v, &j->v, i, end, &count);
             const ortc_attend_heads *h = i < p->past ? &j->past_v : &j->v;

@@ -17,10 +17,10 @@
 enum { KEYS = 8 };
 #define ZERO(j, T) vf32 sum##j = v_set_f32(0);
 #define TERM(j, T) sum##j = v_fma(qv, v_load_##T(at + (j)*ldk + i, n), sum##j);
-#define FINISH(j, T) to[j] = scale * V_ACROSS(v_sum, sum##j);
+#define FINISH(j, T) to[j] = V_ACROSS(v_sum, sum##j);
 #define DOTS(T, type) \
     static void dots_##T(size_t rows, size_t keys, size_t d, const float *q, const void *k, size_t ldk, \
-                         float scale, float *s, size_t lds) \
+                         float *s, size_t lds) \
     { \
         for (size_t key = 0; key < keys; key += KEYS) \
             for (size_t r = 0; r < rows; r++) { \
@@ -87,140 +87,9 @@ OF(bf16, uint16_t)
 
 /* ---- Weights ------------------------------------------------------------------------------------------- */
 
-/* e^(s - most), and what is added to a row's sum. Where all is -infinity so far, 0 is taken off: -infinity -
- * -infinity would be NaN. */
-VFN vf32 weight(vf32 s, float most)
-{
-    return v_exp_normal_or_0(v_sub(s, v_set_f32(most == -__builtin_inff() ? 0 : most)));
-}
+#define LOG2E 1.44269504f
 
-/* What weights of a block refer to: the largest score so far, or that of blocks before where weights do not
- * become large beside theirs: so results are seldom multiplied. */
-#define LARGE 8 /* e^8 is 3,000 */
-VFN float reference(const ortc_attend_row *row, float top)
-{
-    return top - row->most < LARGE || !(top > row->most) ? row->most : top;
-}
-
-/* Returns what the row's results so far are to be multiplied by. */
-static float go_on(ortc_attend_row *row, float most, float sum)
-{
-    const float was = row->most;
-    float by = 1; /* of a first block, too: nothing has been added up */
-    if (most != was && was != -__builtin_inff()) v_store_f32(&by, v_exp(v_set_f32(was - most)), 1);
-    row->most = most;
-    row->sum = row->sum * (double)by + (double)sum;
-    return by;
-}
-
-#if V_LANES == 16
-/* A short row stays in registers: between passes over memory its last, partial vector is waited for. */
-enum { FEW = 64 };
-VFN vf32 masked(size_t i, size_t count, const float *s, const void *mask, int kind)
-{
-    const size_t n = count > i ? count - i : 0;
-    vf32 v = v_load_f32(s + i, n);
-    if (kind == ORTC_MASK_F32) v = v_add(v, v_load_f32((const float *)mask + i, n));
-    if (kind == ORTC_MASK_BF16) v = v_add(v, v_load_bf16((const uint16_t *)mask + i, n));
-    return v_keep(v, n, -__builtin_inff());
-}
-static float weigh_few(size_t n, float *s, const void *mask, int kind, ortc_attend_row *row)
-{
-    vf32 a = masked(0, n, s, mask, kind), b = masked(16, n, s, mask, kind), c = masked(32, n, s, mask, kind),
-         d = masked(48, n, s, mask, kind);
-    const float most = reference(row, V_ACROSS(v_max, v_max(v_max(a, c), v_max(b, d))));
-    a = weight(a, most), b = weight(b, most), c = weight(c, most), d = weight(d, most);
-    v_store_f32(s, a, n);
-    if (n > 16) v_store_f32(s + 16, b, n - 16);
-    if (n > 32) v_store_f32(s + 32, c, n - 32);
-    if (n > 48) v_store_f32(s + 48, d, n - 48);
-    return go_on(row, most, V_ACROSS(v_sum, v_add(v_add(v_add(a, b), c), d)));
-}
-#else
-enum { FEW = 0 };
-static float weigh_few(size_t n, float *s, const void *mask, int kind, ortc_attend_row *row)
-{
-    (void)n, (void)s, (void)mask, (void)kind, (void)row;
-    return 1;
-}
-#endif
-
-/* Scores of whole vectors, four at a time while there are, and the last one, which stays in a register:
- * passes over memory would wait for it. `of`: what becomes of x, a vector whose first n elements, from i on,
- * count; `changes`: whether anything does. */
-#define SCORES_AT(j, changes, of) \
-    do { \
-        const vf32 x = v_load_f32(s + i, lanes), v = of; \
-        if (changes) v_store_f32(s + i, v, lanes); \
-        top##j = v_max(top##j, v); \
-        i += lanes; \
-    } while (0)
-#define SCORES(changes, of) \
-    do { \
-        size_t n = lanes; \
-        vf32 top1 = hidden, top2 = hidden, top3 = hidden; \
-        while (i + 4 * lanes <= count) { \
-            SCORES_AT(0, changes, of); \
-            SCORES_AT(1, changes, of); \
-            SCORES_AT(2, changes, of); \
-            SCORES_AT(3, changes, of); \
-        } \
-        while (i + lanes <= count) SCORES_AT(0, changes, of); \
-        if (i < count) { \
-            n = count - i; \
-            const vf32 x = v_load_f32(s + i, lanes); \
-            last = v_keep(of, n, -__builtin_inff()); \
-            top0 = v_max(top0, last); \
-        } \
-        top0 = v_max(v_max(top0, top1), v_max(top2, top3)); \
-    } while (0)
-
-static float weigh(size_t count, float *s, const void *mask, int kind, float softcap, ortc_attend_row *row)
-{
-    if (count <= FEW && !(softcap > 0) && kind != ORTC_MASK_F16 && kind != ORTC_MASK_BOOL)
-        return weigh_few(count, s, mask, kind, row);
-    const size_t lanes = v_lanes();
-    const vf32 zero = v_set_f32(0), hidden = v_set_f32(-__builtin_inff()), cap = v_set_f32(softcap);
-    vf32 top0 = hidden, last = hidden, sums = zero;
-    size_t i = 0;
-    if (softcap > 0)
-        V_FOR(k, n, count, v_store_f32(s + k, v_mul(cap, v_tanh(v_div(v_load_f32(s + k, n), cap))), n););
-    switch (kind) {
-    case ORTC_MASK_F32: SCORES(1, v_add(x, v_load_f32((const float *)mask + i, n))); break;
-    case ORTC_MASK_F16: SCORES(1, v_add(x, v_load_f16((const uint16_t *)mask + i, n))); break;
-    case ORTC_MASK_BF16: SCORES(1, v_add(x, v_load_bf16((const uint16_t *)mask + i, n))); break;
-    case ORTC_MASK_BOOL:
-        SCORES(1, v_add(x, v_sel(v_eq_i32(v_load_u8((const uint8_t *)mask + i, n), v_set_i32(0)), hidden,
-                                 zero)));
-        break;
-    default: SCORES(0, x);
-    }
-    const float most = reference(row, V_ACROSS(v_max, top0));
-    for (i = 0; i + lanes <= count; i += lanes) {
-        const vf32 e = weight(v_load_f32(s + i, lanes), most);
-        v_store_f32(s + i, e, lanes);
-        sums = v_add(sums, e);
-    }
-    if (i < count) {
-        last = weight(last, most);
-        v_store_f32(s + i, last, lanes);
-        sums = v_add(sums, last);
-    }
-    return go_on(row, most, V_ACROSS(v_sum, sums));
-}
-
-/* ---- Weights as bf16 ----------------------------------------------------------------------------------- */
-
-#ifdef __AVX512F__
-/* 2^t, to 2 parts in 10,000 (elementwise/program_vec.c); below f32's normal numbers 0, NaN stays. */
-VFN vf32 power_of_bf16(vf32 t)
-{
-    const vf32 f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    const vf32 p = V_P3(f, 1, .69511682f, .22764488f, .07706715f);
-    return _mm512_maskz_scalef_ps(v_not(v_lt(t, v_set_f32(-126))), p, t);
-}
-
-VFN vf32 mask_at(const void *mask, int kind, size_t i, size_t n)
+VFN vf32 mask_at(const int kind, const void *mask, size_t i, size_t n)
 {
     switch (kind) {
     case ORTC_MASK_F32: return v_load_f32((const float *)mask + i, n);
@@ -233,44 +102,156 @@ VFN vf32 mask_at(const void *mask, int kind, size_t i, size_t n)
     }
 }
 
-#define LOG2E 1.44269504f
+/* 2^t, to 1.5 units in the last place for t up to 100; below f32's normal numbers 0, which some processors
+ * take a hundred clocks for each of; NaN stays. */
+VFN vf32 power(vf32 t)
+{
+#ifdef __AVX512F__
+    const vf32 f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); /* from its floor on */
+    const vf32 p = V_P6(f, 1, .693147063f, .240229085f, .0554861836f, .00967377517f, .00124822895f,
+                        .000215659718f);
+    return _mm512_maskz_scalef_ps(v_not(v_lt(t, v_set_f32(-126))), p, t);
+#else
+    const vf32 a = v_max(v_set_f32(-126), t), down = v_sub(V_SHIFTED, v_set_f32(1)); /* NaN is second */
+    const vf32 shifted = v_add(a, down), r = v_sub(a, v_sub(shifted, down));
+    const vf32 p = V_P6(r, 2, 1.38629436f, .480452955f, .111007199f, .0192370117f, .00267816125f,
+                        .000306529254f);
+    return v_mul(p, v_power_of(shifted)); /* of n - 1: 0 where n is -126 */
+#endif
+}
+
+/* What is taken off: nothing where all is -infinity so far, -infinity - -infinity would be NaN. */
+VFN float off_of(float most) { return most == -__builtin_inff() ? 0 : -most; }
+
+/* What weights of a block refer to: the largest score so far, or that of blocks before where weights do not
+ * become large beside theirs: so results are seldom multiplied. */
+#define LARGE 11 /* 2^11 */
+VFN float reference(const ortc_attend_row *row, float top)
+{
+    return top - row->most < LARGE || !(top > row->most) ? row->most : top;
+}
+
+/* Returns what the row's results so far are to be multiplied by. */
+static float go_on(ortc_attend_row *row, float most, float sum)
+{
+    const float was = row->most;
+    float by = 1; /* of a first block, too: nothing has been added up */
+    if (most != was && was != -__builtin_inff()) v_store_f32(&by, power(v_set_f32(was - most)), 1);
+    row->most = most;
+    row->sum = row->sum * (double)by + (double)sum;
+    return by;
+}
 
 /* What most rows are: scores from the first on, and no cap. The largest of them, by lanes; where there is no
  * mask, of products, which are not multiplied before their power is taken. What is behind the last, up to a
  * whole vector, is hidden. */
 VFN vf32 largest(const int kind, const ortc_attend_products *x, float factor)
 {
-    enum { L = V_LANES };
-    const size_t whole = x->end / L * L;
-    const vf32 by = v_set_f32(factor), hidden = v_set_f32(-__builtin_inff());
-    vf32 top[2] = {hidden, hidden};
+    const size_t lanes = v_lanes(), n = x->end, whole = n / lanes * lanes;
+    float *const s = x->s;
+    const vf32 by = v_set_f32(factor), log2e = v_set_f32(LOG2E), hidden = v_set_f32(-__builtin_inff());
+    vf32 top0 = hidden, top1 = hidden;
     size_t i = 0;
-#define LARGEST(k, n, keep) \
+#define SCORE(top, count) \
     do { \
-        vf32 v = v_load_f32(x->s + i, L); \
-        if (kind != ORTC_MASK_NONE) v = v_fma(v, by, mask_at(x->mask, kind, i, n)); \
-        v = keep; \
-        if (kind != ORTC_MASK_NONE || (n) < L) v_store_f32(x->s + i, v, L); \
-        top[k] = v_max(top[k], v); \
-        i += L; \
+        vf32 v = v_load_f32(s + i, lanes); \
+        if (kind != ORTC_MASK_NONE) v = v_fma(v, by, v_mul(mask_at(kind, x->mask, i, count), log2e)); \
+        if ((count) < lanes) v = v_keep(v, count, -__builtin_inff()); \
+        if (kind != ORTC_MASK_NONE || (count) < lanes) v_store_f32(s + i, v, lanes); \
+        top = v_max(top, v); \
+        i += lanes; \
     } while (0)
-    while (i + 2 * L <= whole) {
-        LARGEST(0, L, v);
-        LARGEST(1, L, v);
+    while (i + 2 * lanes <= whole) {
+        SCORE(top0, lanes);
+        SCORE(top1, lanes);
     }
-    if (i < whole) LARGEST(0, L, v);
-    if (i < x->end) LARGEST(1, x->end - i, v_keep(v, x->end - i, -__builtin_inff()));
-#undef LARGEST
-    return v_max(top[0], top[1]);
+    if (i < whole) SCORE(top0, lanes);
+    if (i < n) SCORE(top1, n - i);
+#undef SCORE
+    return v_max(top0, top1);
+}
+
+/* Weights of scores (products times `scale`), and their sum, by lanes. */
+VFN vf32 weights(const ortc_attend_products *x, float scale, float most)
+{
+    const size_t lanes = v_lanes(), n = x->end;
+    float *const s = x->s;
+    const vf32 by = v_set_f32(scale), off = v_set_f32(off_of(most)), zero = v_set_f32(0);
+    vf32 sum0 = zero, sum1 = zero;
+    size_t i = 0;
+#define WEIGHT(sum) \
+    do { \
+        const vf32 v = power(v_fma(v_load_f32(s + i, lanes), by, off)); \
+        v_store_f32(s + i, v, lanes); \
+        sum = v_add(sum, v); \
+        i += lanes; \
+    } while (0)
+    while (i + 2 * lanes <= n) {
+        WEIGHT(sum0);
+        WEIGHT(sum1);
+    }
+    while (i < n) WEIGHT(sum0);
+#undef WEIGHT
+    return v_add(sum0, sum1);
+}
+
+VFN void weigh_rows(const int kind, const size_t rows, ortc_attend_products *x, float factor)
+{
+    vf32 v[ORTC_ATTEND_TOGETHER];
+    float most[ORTC_ATTEND_TOGETHER];
+    for (size_t k = 0; k < rows; k++) v[k] = largest(kind, &x[k], factor);
+    for (size_t k = 0; k < rows; k++) {
+        const float top = V_ACROSS(v_max, v[k]);
+        most[k] = reference(x[k].row, kind == ORTC_MASK_NONE ? top * factor : top);
+    }
+    for (size_t k = 0; k < rows; k++) v[k] = weights(&x[k], kind == ORTC_MASK_NONE ? factor : 1, most[k]);
+    for (size_t k = 0; k < rows; k++) x[k].by = go_on(x[k].row, most[k], V_ACROSS(v_sum, v[k]));
+}
+
+#define EACH_KIND(rows_of) \
+    switch (kind) { \
+        rows_of(ORTC_MASK_NONE) rows_of(ORTC_MASK_F32) rows_of(ORTC_MASK_F16) rows_of(ORTC_MASK_BF16) \
+            rows_of(ORTC_MASK_BOOL) default : return; \
+    }
+
+static void weigh(size_t rows, ortc_attend_products *x, float factor, int kind, float softcap)
+{
+    const vf32 by = v_set_f32(factor), cap = v_set_f32(softcap);
+    const int plain = !(softcap > 0) && factor > 0; /* else products are made scores first */
+    for (size_t k = 0; !plain && k < rows; k++)
+        V_FOR(i, n, x[k].end, {
+            vf32 v = v_mul(v_load_f32(x[k].s + i, n), by);
+            if (softcap > 0) v = v_mul(cap, v_tanh(v_div(v, cap)));
+            v_store_f32(x[k].s + i, v, n);
+        });
+    factor = plain ? factor * LOG2E : LOG2E;
+#define ROWS_OF(kind) \
+    case kind: \
+        if (rows == ORTC_ATTEND_TOGETHER) \
+            weigh_rows(kind, ORTC_ATTEND_TOGETHER, x, factor); \
+        else \
+            weigh_rows(kind, rows, x, factor); \
+        return;
+    EACH_KIND(ROWS_OF)
+#undef ROWS_OF
+}
+
+/* ---- Weights as bf16 ----------------------------------------------------------------------------------- */
+
+#ifdef __AVX512F__
+/* The same to 2 parts in 10,000 (elementwise/program_vec.c). */
+VFN vf32 power_of_bf16(vf32 t)
+{
+    const vf32 f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const vf32 p = V_P3(f, 1, .69511682f, .22764488f, .07706715f);
+    return _mm512_maskz_scalef_ps(v_not(v_lt(t, v_set_f32(-126))), p, t);
 }
 
 /* Weights, of n, and their sum, by lanes. */
-VFN vf32 powers(const int kind, const ortc_attend_products *x, size_t n, float factor, float most,
-                size_t step)
+VFN vf32 powers(const ortc_attend_products *x, size_t n, float by, float most, size_t step)
 {
     enum { L = V_LANES };
-    const vf32 scale = v_set_f32(kind == ORTC_MASK_NONE ? factor * LOG2E : LOG2E),
-               off = v_set_f32(most == -__builtin_inff() ? 0 : -most * LOG2E), zero = v_set_f32(0);
+    const vf32 scale = v_set_f32(by), off = v_set_f32(off_of(most)), zero = v_set_f32(0);
     vf32 sums[2] = {zero, zero};
     uint16_t *to = x->to;
     size_t i = 0;
@@ -300,11 +281,11 @@ VFN void halve_rows(const int kind, const size_t rows, ortc_attend_products *x, 
     for (size_t k = 0; k < rows; k++) v[k] = largest(kind, &x[k], factor);
     for (size_t k = 0; k < rows; k++) {
         const float top = V_ACROSS(v_max, v[k]);
-        most[k] = reference(x[k].row, kind == ORTC_MASK_NONE && x[k].end > 0 ? top * factor : top);
+        most[k] = reference(x[k].row, kind == ORTC_MASK_NONE ? top * factor : top);
     }
     if (n < LONG) AMX_WAKE();
     for (size_t k = 0; k < rows; k++) {
-        v[k] = powers(kind, &x[k], n, factor, most[k], step);
+        v[k] = powers(&x[k], n, kind == ORTC_MASK_NONE ? factor : 1, most[k], step);
         if (n < LONG) AMX_WAKE();
     }
     for (size_t k = 0; k < rows; k++) x[k].by = go_on(x[k].row, most[k], V_ACROSS(v_sum, v[k]));
@@ -314,25 +295,25 @@ VFN void halve_rows(const int kind, const size_t rows, ortc_attend_products *x, 
 static void halve_any(ortc_attend_products *x, size_t n, float factor, int kind, float softcap, size_t step)
 {
     const size_t lanes = v_lanes(), begin = x->begin, end = x->end;
-    const vf32 by = v_set_f32(factor), hidden = v_set_f32(-__builtin_inff());
+    const vf32 by = v_set_f32(factor), hidden = v_set_f32(-__builtin_inff()), log2e = v_set_f32(LOG2E);
     float *s = x->s;
     vf32 tops = hidden;
     for (size_t i = 0; i < n; i += lanes) {
         vf32 v = v_mul(v_load_f32(s + i, lanes), by);
         const size_t left = end > i ? end - i : 0;
         if (softcap > 0) v = v_mul(v_set_f32(softcap), v_tanh(v_div(v, v_set_f32(softcap))));
-        if (kind != ORTC_MASK_NONE) v = v_add(v, mask_at(x->mask, kind, i, left));
+        if (kind != ORTC_MASK_NONE) v = v_add(v, mask_at(kind, x->mask, i, left));
+        v = v_mul(v, log2e);
         if (left < lanes) v = v_keep(v, left, -__builtin_inff());
         if (begin > i) v = v_sel(v_first(begin - i), hidden, v);
         v_store_f32(s + i, v, lanes);
         tops = v_max(tops, v);
     }
     const float most = reference(x->row, V_ACROSS(v_max, tops));
-    const vf32 log2e = v_set_f32(LOG2E);
-    const vf32 off = v_mul(log2e, v_set_f32(most == -__builtin_inff() ? 0 : -most));
+    const vf32 off = v_set_f32(off_of(most));
     vf32 sums = v_set_f32(0);
     for (size_t i = 0; i < n; i += lanes) {
-        const vf32 e = power_of_bf16(v_fma(v_load_f32(s + i, lanes), log2e, off));
+        const vf32 e = power_of_bf16(v_add(v_load_f32(s + i, lanes), off));
         amx_store_bf16(x->to + i / ORTC_ATTEND_GROUP * step + i % ORTC_ATTEND_GROUP, e, lanes);
         sums = v_add(sums, e);
     }
@@ -346,6 +327,7 @@ static void halve(size_t rows, ortc_attend_products *x, size_t n, float factor, 
     for (size_t k = 0; k < rows; k++) plain &= x[k].begin == 0;
     for (size_t k = 0; !plain && k < rows; k++) halve_any(&x[k], n, factor, kind, softcap, step);
     if (!plain) return;
+    factor *= LOG2E;
 #define ROWS_OF(kind) \
     case kind: \
         if (rows == ORTC_ATTEND_TOGETHER) \
@@ -353,14 +335,7 @@ static void halve(size_t rows, ortc_attend_products *x, size_t n, float factor, 
         else \
             halve_rows(kind, rows, x, n, factor, step); \
         return;
-    switch (kind) {
-        ROWS_OF(ORTC_MASK_NONE)
-        ROWS_OF(ORTC_MASK_F32)
-        ROWS_OF(ORTC_MASK_F16)
-        ROWS_OF(ORTC_MASK_BF16)
-        ROWS_OF(ORTC_MASK_BOOL)
-    default: return;
-    }
+    EACH_KIND(ROWS_OF)
 #undef ROWS_OF
 }
 #else

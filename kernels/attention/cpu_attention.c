@@ -157,10 +157,11 @@ static void join_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t i = begin; i < end; i++) {
         const int64_t head = i / p->rows, b = head / p->kv_heads, row = i % p->rows;
         const ortc_attend_row *state = all.state + i * p->splits;
-        ortc_attend_row both = {0, -INFINITY};
+        float most = -INFINITY;
         double sum = 0;
-        for (int64_t k = 0; k < p->splits; k++) weights[k] = state[k].most;
-        p->body->weigh((size_t)p->splits, weights, NULL, ORTC_MASK_NONE, 0, &both);
+        for (int64_t k = 0; k < p->splits; k++) most = fmaxf(most, state[k].most);
+        for (int64_t k = 0; k < p->splits; k++)
+            weights[k] = most == -INFINITY ? 0 : exp2f(state[k].most - most);
         for (int64_t k = 0; k < p->splits; k++) sum += (double)weights[k] * state[k].sum;
         memset(o, 0, (size_t)p->value_size * sizeof(float));
         p->body->mix[ORTC_FLOAT_F32](1, (size_t)p->splits, (size_t)p->value_size, weights, 0,
