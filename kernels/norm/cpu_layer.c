@@ -87,6 +87,14 @@ static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     const bool same = !p->channels && j->x == j->y; /* else by f32, in scratch where x or y is none */
     const int t = same ? j->x : ORTC_FLOAT_F32;
     double mean[TOGETHER], factor[TOGETHER];
+    const bool alone = out[0].dtype && !(j->call->n_out > 1 && out[1].dtype) &&
+                       !(j->call->n_out > 2 && out[2].dtype);
+    if (same && t == ORTC_FLOAT_F32 && alone && !p->varying &&
+        p->body->short_rows((size_t)(end - begin), (size_t)p->length,
+                            (const float *)in[0].data + begin * p->length, j->state->centred,
+                            j->state->epsilon, j->vector[0], p->biased ? j->vector[1] : NULL,
+                            (float *)out[0].data + begin * p->length))
+        return;
     for (int64_t row = begin, n; row < end; row += n) {
         const void *x = (const char *)in[0].data + (size_t)row * x_row;
         char *to = out[0].dtype ? (char *)out[0].data + (size_t)row * y_row : NULL;

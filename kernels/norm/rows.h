@@ -15,6 +15,10 @@ typedef struct ortc_layer_rows {
     /* The same of bf16 where there is AMX; NULL: there cannot be. */
     void (*apply_amx)(size_t length, const void *x, float mean, float factor, const float *scale,
                       const float *bias, void *y);
+    /* Both at once, of rows of f32 of one scale and bias, the factor being 1 / sqrt(variance + epsilon): the
+     * same bits. 0: not of rows of such a length. */
+    int (*short_rows)(size_t rows, size_t length, const float *x, int centred, double epsilon,
+                      const float *scale, const float *bias, float *y);
     /* Of f32: sums of distances from `mean`, and of their squares. */
     double (*distances)(size_t length, const void *x, float mean);
     double (*squares)(size_t length, const void *x, float mean);

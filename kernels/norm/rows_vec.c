@@ -2,6 +2,8 @@
  * order in f64. */
 #include "kernels/norm/rows.h"
 
+#include <math.h>
+
 #include "kernels/common/blocks.h"
 #include "kernels/common/vector/reduce.h"
 #include "kernels/gemm/amx_bf16.h"
@@ -57,6 +59,82 @@ VFN vf32 itself(vf32 d) { return d; }
 ROWS(f32, float)
 ROWS(f16, uint16_t)
 ROWS(bf16, uint16_t)
+
+/* ---- Short rows of f32 --------------------------------------------------------------------------------- */
+
+/* A row stays in registers, and does not wait for the one before; sums are those of V_REDUCE, bit for bit. */
+#if V_LANES >= 8
+enum { GROUP = 64 / V_LANES }; /* vectors whose lanes are summed apart */
+
+/* The sum of all lanes of nv vectors. */
+VFN float fold(const int nv, const vf32 *x)
+{
+    vf32 sum[GROUP];
+    for (int k = 0; k < GROUP && k < nv; k++) sum[k] = k + GROUP < nv ? v_add(x[k], x[k + GROUP]) : x[k];
+    for (int half = GROUP / 2; half > 0; half /= 2)
+        for (int k = 0; k < half && k + half < nv; k++) sum[k] = v_add(sum[k], sum[k + half]);
+    return V_ACROSS(v_sum, sum[0]);
+}
+
+VFN void short_rows_of(const int nv, size_t rows, size_t length, const float *x, int centred, double epsilon,
+                       const float *scale, const float *bias, float *y)
+{
+    const size_t last = length - (size_t)(nv - 1) * V_LANES;
+    const int whole = last == V_LANES;
+#define PART(k) (k < nv - 1 || whole ? (size_t)V_LANES : last)
+    for (; rows > 0; rows--, x += length, y += length) {
+        vf32 v[2 * GROUP], square[2 * GROUP];
+        for (int k = 0; k < nv; k++) v[k] = v_load_f32(x + k * V_LANES, PART(k));
+        const double mean = centred ? (double)fold(nv, v) / (double)length : 0;
+        const vf32 m = v_set_f32((float)mean);
+        for (int k = 0; k < nv; k++) {
+            v[k] = v_sub(v[k], m);
+            if (k == nv - 1 && !whole) v[k] = v_keep(v[k], last, 0);
+            square[k] = v_mul(v[k], v[k]);
+        }
+        const double variance = (double)fold(nv, square) / (double)length;
+        const vf32 f = v_set_f32((float)(1 / sqrt(variance + epsilon)));
+        for (int k = 0; k < nv; k++) {
+            const vf32 d = v_mul(v[k], f), by = v_load_f32(scale + k * V_LANES, PART(k));
+            v_store_f32(y + k * V_LANES,
+                        bias ? v_fma(d, by, v_load_f32(bias + k * V_LANES, PART(k))) : v_mul(d, by), PART(k));
+        }
+    }
+#undef PART
+}
+
+#define SHORT(nv) \
+    static void short_rows_##nv(size_t rows, size_t length, const float *x, int centred, double epsilon, \
+                                const float *scale, const float *bias, float *y) \
+    { \
+        short_rows_of(nv, rows, length, x, centred, epsilon, scale, bias, y); \
+    }
+#define ENTRY(nv) short_rows_##nv,
+#define UP_TO_8(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+#if V_LANES == 16
+#define EACH(X) UP_TO_8(X)
+#else
+#define EACH(X) UP_TO_8(X) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)
+#endif
+EACH(SHORT)
+
+static int short_rows(size_t rows, size_t length, const float *x, int centred, double epsilon,
+                      const float *scale, const float *bias, float *y)
+{
+    static void (*const of[])(size_t, size_t, const float *, int, double, const float *, const float *,
+                              float *) = {EACH(ENTRY)};
+    if (length == 0 || length > 2 * GROUP * V_LANES) return 0;
+    of[(length - 1) / V_LANES](rows, length, x, centred, epsilon, scale, bias, y);
+    return 1;
+}
+#else
+static int short_rows(size_t rows, size_t length, const float *x, int centred, double epsilon,
+                      const float *scale, const float *bias, float *y)
+{
+    (void)rows, (void)length, (void)x, (void)centred, (void)epsilon, (void)scale, (void)bias, (void)y;
+    return 0;
+}
+#endif
 
 #ifdef __AVX512F__
 /* As apply_bf16, rounded by AMX's own instruction. */
@@ -138,6 +216,7 @@ static void apply_blocks(size_t n, const float *x, const float *mean, const floa
 const ortc_layer_rows V_NAME(ortc_layer_rows) = {{measure_f32, measure_f16, measure_bf16},
                                                  {apply_f32, apply_f16, apply_bf16},
                                                  apply_amx,
+                                                 short_rows,
                                                  distances_f32,
                                                  squares_f32,
                                                  apply_one,
