@@ -84,6 +84,13 @@ const ortc_case ortc_cases_conv[] = {
      .tolerance = 8},
     {"Conv", "T[1,20,11,12] T[33,20,3,3]!", "pads=[1,5,0,4] dilations=[5,10]", BY_F32, .needs = NEED,
      .tolerance = 4},
+    /* of planes: a batch over some, planes beside the image, windows of which none sees any */
+    {"Conv", "T[2,33,5,10,13] T[20,33,3,3,3]! T[20]!", "pads=[1,2,1,1,0,4]", BY_F32, .needs = NEED,
+     .tolerance = 8},
+    {"Conv", "T[1,20,7,11,12] T[33,20,2,3,3]!", "strides=[2,1,1] dilations=[3,2,1] pads=[2,1,0,3,2,1]",
+     BY_F32, .needs = NEED, .tolerance = 8},
+    {"Conv", "T[1,16,3,9,57] T[48,16,1,3,3]! T[48]!", "pads=[2,1,1,1,1,1]", BY_F32, .needs = NEED,
+     .tolerance = 8},
     {"Conv", "T[1,3,17,30] T[18,3,5,4]! T[18]!", "pads=[2,1,2,2] strides=[3,2] dilations=[1,2]", BY_F32,
      .needs = NEED},
     {"Conv", "T[1,40,5,6] T[40,1,3,3]! T[40]!", "group=40 pads=[2,2,0,1] strides=[2,1] dilations=[1,2]",

@@ -207,7 +207,7 @@ static double share_of_rate(const ortc_blocked_uk *uk, int64_t pixels, int64_t b
 static double winograd_clocks(const ortc_conv_geometry *g, const blocks_plan *b)
 {
     const ortc_winograd_plan *w = &b->winograd;
-    const double tiles = (double)w->count, in = (double)w->ins, out = (double)w->outs,
+    const double tiles = (double)w->count, in = (double)w->all, out = (double)w->outs,
                  points = (double)w->points;
     const double plain = 9 * in * out * ORTC_BLOCK * ORTC_BLOCK * sizeof(float), each = w->m == 4 ? 130 : 45;
     if (w->tiles) {

@@ -20,6 +20,7 @@
 #define SCRATCH_BYTES (16 << 20) /* of the same for one thread, in pieces */
 #define INPUT_GRAIN 16           /* patches */
 #define MOST_CHANNELS (1 << 16)
+#define MOST_PLANES 3
 #define LEAST_CHANNELS 32 /* in pieces: a group's */
 #define PIECES_BYTES 2e6  /* more of them come from behind L2 for every batch: weights stay f32 */
 enum { PIECES = 3, PAIR = ORTC_TILE_BLOCKS, WEIGHTS = PIECES * ORTC_TILED_TILE_BYTES };
@@ -30,13 +31,34 @@ static const ortc_winograd_side *side_of(int m) { return &ortc_winograd_uk_selec
 
 /* ---- Plan ---------------------------------------------------------------------------------------------- */
 
+/* Planes of a window. */
+static int64_t planes_of(const ortc_conv_geometry *g) { return g->kernel_count / 9; }
+
 static int is_for(const ortc_conv_geometry *g)
 {
-    int yes = g->spatial == 2 && g->group == 1 && g->images > 0 && g->channels > 0 && g->filters > 0 &&
-              g->channels <= MOST_CHANNELS && g->filters <= MOST_CHANNELS;
-    for (int32_t i = 0; i < g->spatial && yes; i++)
+    const int32_t first = g->spatial - 2; /* of the two dims that are transformed */
+    int yes = (first == 0 || first == 1) && g->group == 1 && g->images > 0 && g->channels > 0 &&
+              g->filters > 0 && g->channels <= MOST_CHANNELS && g->filters <= MOST_CHANNELS;
+    for (int32_t i = first; i < g->spatial && yes; i++)
         yes = g->kernel[i] == 3 && g->stride[i] == 1 && g->out[i] > 0;
-    return yes;
+    return yes && (first == 0 || (g->kernel[0] <= MOST_PLANES && g->out[0] > 0));
+}
+
+/* The same about one plane of the output, as many images as there are; a window of 3 x 3 for each of its
+ * planes. */
+static ortc_conv_geometry plane_of(const ortc_conv_geometry *g, ortc_winograd_depth *depth)
+{
+    ortc_conv_geometry flat = *g;
+    *depth = (ortc_winograd_depth){.in = 1, .out = 1, .kernel = 1, .stride = 1, .dilation = 1};
+    if (g->spatial == 2) return flat;
+    *depth = (ortc_winograd_depth){g->in[0],     g->out[0],      g->kernel[0],
+                                   g->stride[0], g->dilation[0], g->pad[0]};
+    flat.spatial = 2, flat.images = g->images * g->out[0];
+    for (int i = 0; i < 2; i++) {
+        flat.in[i] = g->in[i + 1], flat.out[i] = g->out[i + 1], flat.pad[i] = g->pad[i + 1];
+        flat.dilation[i] = g->dilation[i + 1];
+    }
+    return flat;
 }
 
 const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g)
@@ -46,7 +68,7 @@ const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g)
 
 static int is_plain(const ortc_conv_geometry *g, int m)
 {
-    return (double)((m + 2) * (m + 2)) * (double)ceil_div(g->channels, 2 * BLOCK) *
+    return (double)((m + 2) * (m + 2)) * (double)(planes_of(g) * ceil_div(g->channels, 2 * BLOCK)) *
                (double)ceil_div(g->filters, BLOCK) * WEIGHTS >
            PIECES_BYTES;
 }
@@ -60,7 +82,7 @@ static int64_t rows_of(const ortc_winograd_plan *p, int64_t tiles)
  * pages all points of a tile have one place in L1. */
 static int64_t patch_step(const ortc_winograd_plan *p, int64_t tiles)
 {
-    return (p->tiles ? p->groups * PIECES : p->ins) * rows_of(p, tiles) * p->vector + BLOCK;
+    return (p->tiles ? p->groups * PIECES : p->all) * rows_of(p, tiles) * p->vector + BLOCK;
 }
 static int64_t sum_step(const ortc_winograd_plan *p, int64_t tiles)
 {
@@ -105,7 +127,7 @@ static int64_t tile_bytes(const ortc_conv_geometry *g, int m)
 
 static int64_t weight_bytes(const ortc_conv_geometry *g, int m, int form) /* of a block of output */
 {
-    const int64_t points = (m + 2) * (m + 2);
+    const int64_t points = (m + 2) * (m + 2) * planes_of(g);
     return form == ORTC_WINOGRAD_PIECES ? points * ceil_div(g->channels, 2 * BLOCK) * tile_bytes(g, m)
                                         : points * ceil_div(g->channels, BLOCK) * BLOCK * BLOCK *
                                               (form == ORTC_WINOGRAD_PAIRS ? 2 : 4);
@@ -149,6 +171,9 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
                             const ortc_blocked_pairs *pairs, uint32_t threads, ortc_winograd_plan *p)
 {
     if (!is_for(g)) return 0;
+    ortc_winograd_depth depth;
+    const ortc_conv_geometry flat = plane_of(g, &depth);
+    g = &flat;
     *p = (ortc_winograd_plan){.side = side_of(m),
                               .uk = ortc_blocked_uk_get(),
                               .tiles = tiles,
@@ -159,9 +184,11 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
                               .m = m,
                               .n = m + 2,
                               .points = (m + 2) * (m + 2),
+                              .window = depth,
                               .ins = ceil_div(g->channels, BLOCK),
+                              .all = planes_of(g) * ceil_div(g->channels, BLOCK),
                               .depth = (g->channels - 1) % BLOCK + 1,
-                              .groups = ceil_div(g->channels, 2 * BLOCK),
+                              .groups = planes_of(g) * ceil_div(g->channels, 2 * BLOCK),
                               .outs = ceil_div(g->filters, BLOCK),
                               .lanes = (g->filters - 1) % BLOCK + 1};
     for (int i = 0; i < 2; i++) {
@@ -190,8 +217,8 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
     p->at_rows = p->at_sums + sums;
     p->at_patch = p->at_rows + rows;
     p->at_weights = p->at_patch +
-                    points * p->ins; /* the patch of all blocks, when a tile is computed again */
-    p->at_cut = ceil_div(p->at_weights + p->ins * 9 * BLOCK * BLOCK, BLOCK) * BLOCK;
+                    points * p->all; /* the patch of all blocks, when a tile is computed again */
+    p->at_cut = ceil_div(p->at_weights + p->all * 9 * BLOCK * BLOCK, BLOCK) * BLOCK;
     p->scratch = (size_t)p->at_cut * sizeof(float) + (size_t)(p->plain ? PAIR * p->groups * WEIGHTS : 0);
     return 1;
 }
@@ -223,8 +250,9 @@ int ortc_winograd_plan_chunks(ortc_winograd_plan *p, uint32_t threads, int64_t b
 }
 
 /* ---- Weights --------------------------------------------------------------------------------------------
- * [block of output][point][block of input][16][16], of pairs [8][16][2]; for pieces [pair of blocks of
- * output][point][pair of blocks of input][block of output] of tiles (tiled_uk.h), in pieces or in f32. */
+ * [block of output][point][plane][block of input][16][16], of pairs [8][16][2]; for pieces [pair of blocks
+ * of output][point][plane][pair of blocks of input][block of output] of tiles (tiled_uk.h), in pieces or in
+ * f32. */
 
 size_t ortc_winograd_weight_bytes(const ortc_conv_geometry *g, int m, int form)
 {
@@ -244,30 +272,35 @@ typedef struct fill_arg {
     const ortc_product_pieces *cut;
 } fill_arg;
 
-/* Of a block of output and one of input, f32: [channel][9][filter]. */
-static void turn(const fill_arg *a, int64_t out, int64_t in, float w[BLOCK * 9][BLOCK])
+enum { TURNED = BLOCK * 9 * MOST_PLANES };
+
+/* Of a block of output and one of input, f32: [channel][plane][9][filter]. */
+static void turn(const fill_arg *a, int64_t out, int64_t in, float w[TURNED][BLOCK])
 {
-    const int64_t c = a->g->channels, some = max64(min64(BLOCK, c - in * BLOCK), 0);
-    float wide[BLOCK * BLOCK * 9];
+    const int64_t c = a->g->channels, some = max64(min64(BLOCK, c - in * BLOCK), 0),
+                  taps = a->g->kernel_count;
+    float wide[BLOCK * TURNED];
     if (some)
-        ortc_turn_weights(a->type, a->w + (out * BLOCK * c + in * BLOCK) * 9 * ortc_product_size(a->type),
-                          min64(BLOCK, a->g->filters - out * BLOCK), c * 9, some * 9, wide, w);
-    memset(w[some * 9], 0, (size_t)((BLOCK - some) * 9) * sizeof *w);
+        ortc_turn_weights(a->type, a->w + (out * BLOCK * c + in * BLOCK) * taps * ortc_product_size(a->type),
+                          min64(BLOCK, a->g->filters - out * BLOCK), c * taps, some * taps, wide, w);
+    memset(w[some * taps], 0, (size_t)((BLOCK - some) * taps) * sizeof *w);
 }
 
 /* [block of output][block of input] */
 static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
-    const int64_t ins = ceil_div(a->g->channels, BLOCK),
+    const int64_t ins = ceil_div(a->g->channels, BLOCK), planes = planes_of(a->g),
                   each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_FLOATS);
-    float w[BLOCK * 9][BLOCK];
+    float w[TURNED][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         float *dst = (float *)(void *)(a->dst + b / ins * each) + b % ins * BLOCK * BLOCK;
         turn(a, a->first + b / ins, b % ins, w);
-        for (int64_t c = 0; c < BLOCK; c++)
-            side_of(a->m)->weights(w[c * 9], dst + c * BLOCK, (size_t)(ins * BLOCK * BLOCK));
+        for (int64_t d = 0; d < planes; d++, dst += ins * BLOCK * BLOCK)
+            for (int64_t c = 0; c < BLOCK; c++)
+                side_of(a->m)->weights(w[(c * planes + d) * 9], dst + c * BLOCK,
+                                       (size_t)(planes * ins * BLOCK * BLOCK));
     }
 }
 
@@ -275,16 +308,19 @@ static void fill_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
-    const int64_t ins = ceil_div(a->g->channels, BLOCK), part = BLOCK * BLOCK * 2,
+    const int64_t ins = ceil_div(a->g->channels, BLOCK), planes = planes_of(a->g), part = BLOCK * BLOCK * 2,
                   each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_PAIRS), points = (a->m + 2) * (a->m + 2);
-    float w[BLOCK * 9][BLOCK], u[ORTC_WINOGRAD_SIDE * ORTC_WINOGRAD_SIDE][BLOCK][BLOCK];
+    float w[TURNED][BLOCK], u[ORTC_WINOGRAD_SIDE * ORTC_WINOGRAD_SIDE][BLOCK][BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         char *dst = a->dst + b / ins * each + b % ins * part;
         turn(a, a->first + b / ins, b % ins, w);
-        for (int64_t c = 0; c < BLOCK; c++) side_of(a->m)->weights(w[c * 9], u[0][c], BLOCK * BLOCK);
-        for (int64_t q = 0; q < points; q++)
-            a->cut->pairs(BLOCK, BLOCK, u[q][0], 1, BLOCK, dst + q * ins * part);
+        for (int64_t d = 0; d < planes; d++, dst += ins * part) {
+            for (int64_t c = 0; c < BLOCK; c++)
+                side_of(a->m)->weights(w[(c * planes + d) * 9], u[0][c], BLOCK * BLOCK);
+            for (int64_t q = 0; q < points; q++)
+                a->cut->pairs(BLOCK, BLOCK, u[q][0], 1, BLOCK, dst + q * planes * ins * part);
+        }
     }
 }
 
@@ -292,27 +328,29 @@ static void fill_pairs(void *arg, int64_t begin, int64_t end, void *scratch)
 static void fill_pieces(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const fill_arg *a = arg;
-    const int64_t outs = a->n, groups = ceil_div(a->g->channels, 2 * BLOCK),
+    const int64_t outs = a->n, planes = planes_of(a->g), groups = ceil_div(a->g->channels, 2 * BLOCK),
                   each = weight_bytes(a->g, a->m, ORTC_WINOGRAD_PIECES), points = (a->m + 2) * (a->m + 2),
                   tile = tile_bytes(a->g, a->m);
-    float w[BLOCK * 9][BLOCK], whole[2 * BLOCK * BLOCK];
+    float w[TURNED][BLOCK], whole[2 * BLOCK * BLOCK];
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
-        const int64_t n = b / PAIR * PAIR + 1 < outs ? PAIR : 1, step = groups * n * tile;
-        char *dst = a->dst + b / PAIR * PAIR * each + b % PAIR * tile;
+        const int64_t n = b / PAIR * PAIR + 1 < outs ? PAIR : 1, step = planes * groups * n * tile;
+        char *first = a->dst + b / PAIR * PAIR * each + b % PAIR * tile;
         int32_t odd = 0;
-        for (int64_t g = 0; g < groups; g++, dst += n * tile) {
-            float *u = (float *)(void *)dst;
+        for (int64_t g = 0; g < groups; g++) {
             for (int64_t i = 0; i < 2; i++) {
                 turn(a, a->first + b, g * 2 + i, w);
-                for (int64_t c = 0; c < BLOCK; c++)
-                    side_of(a->m)->weights(w[c * 9], u + (c * 2 + i) * BLOCK, (size_t)step / sizeof *u);
+                for (int64_t k = 0; k < planes * BLOCK; k++) { /* [channel][plane] */
+                    char *dst = first + (k % planes * groups + g) * n * tile;
+                    side_of(a->m)->weights(w[k * 9], (float *)(void *)dst + (k / planes * 2 + i) * BLOCK,
+                                           (size_t)step / sizeof(float));
+                }
             }
-            for (int64_t q = 0; q < points; q++) {
-                memcpy(whole, dst + q * step, sizeof whole);
+            for (int64_t k = 0; k < planes * points; k++) {
+                char *dst = first + (k % planes * groups + g) * n * tile + k / planes * step;
+                memcpy(whole, dst, sizeof whole);
                 odd |= a->cut->odd(BLOCK, 2 * BLOCK, whole);
-                if (tile == WEIGHTS)
-                    a->cut->pairs(BLOCK, 2 * BLOCK, whole, PIECES, 2 * BLOCK, dst + q * step);
+                if (tile == WEIGHTS) a->cut->pairs(BLOCK, 2 * BLOCK, whole, PIECES, 2 * BLOCK, dst);
             }
         }
         memcpy(a->dst + outs * each + b * (int64_t)sizeof odd, &odd, sizeof odd);
@@ -345,16 +383,17 @@ typedef struct job {
     int64_t first, n; /* of n blocks of output from the first on */
 } job;
 
-/* Where a tile lies: its first pixel in a part of an image, whose first pixel of the output is `first`. */
+/* Where a tile lies: its first pixel in a part of a plane, whose first pixel of the output is `first`. */
 typedef struct place {
     int64_t part, row, column;
-    int64_t image, first[2];
+    int64_t image, plane, first[2];
 } place;
 
 static void enter(const ortc_winograd_plan *p, place *at, int64_t part)
 {
     at->part = part;
-    at->image = part / p->phases[1] / p->phases[0];
+    const int64_t plane = part / p->phases[1] / p->phases[0];
+    at->image = plane / p->window.out, at->plane = plane % p->window.out;
     at->first[0] = part / p->phases[1] % p->phases[0], at->first[1] = part % p->phases[1];
 }
 
@@ -387,18 +426,28 @@ static int64_t pixels_from(const ortc_winograd_plan *p, const place *at, int axi
     return min64(m, ceil_div(p->g.out[axis] - at->first[axis], p->dilation[axis]) - i);
 }
 
-static const char *pixel(const job *j, const place *at, int64_t block, int64_t row, int64_t column)
+/* Of the input, the plane that plane k of a window sees. */
+static int64_t plane_under(const ortc_winograd_plan *p, const place *at, int64_t k)
 {
-    const ortc_conv_geometry *g = &j->p->g;
-    const int64_t plane = (at->image * j->p->ins + block) * g->in[0];
-    return (const char *)j->a->x +
-           ((plane + row) * g->in[1] + column) * BLOCK * (j->p->type == ORTC_FLOAT_F32 ? 4 : 2);
+    return at->plane * p->window.stride - p->window.pad + k * p->window.dilation;
 }
+static int is_plane(const ortc_winograd_plan *p, int64_t plane) { return plane >= 0 && plane < p->window.in; }
 
-/* The patch under a tile, of one block, to [n][n][16] in f32 with its padding. */
-static void lay_out(const job *j, const place *at, int64_t block, float *dst)
+static const char *pixel(const job *j, const place *at, int64_t part, int64_t row, int64_t column)
 {
     const ortc_winograd_plan *p = j->p;
+    const int64_t block = part % p->ins, plane = plane_under(p, at, part / p->ins),
+                  rows = ((at->image * p->ins + block) * p->window.in + plane) * p->g.in[0];
+    return (const char *)j->a->x +
+           ((rows + row) * p->g.in[1] + column) * BLOCK * (p->type == ORTC_FLOAT_F32 ? 4 : 2);
+}
+
+/* The patch under a tile, of one part of what its windows see (a block of a plane: [plane][block]), to
+ * [n][n][16] in f32 with its padding. */
+static void lay_out(const job *j, const place *at, int64_t part, float *dst)
+{
+    const ortc_winograd_plan *p = j->p;
+    const int seen = is_plane(p, plane_under(p, at, part / p->ins));
     const int64_t down = p->dilation[0], across = p->dilation[1],
                   row = whole_of(p, at, 0, at->row) - p->g.pad[0],
                   column = whole_of(p, at, 1, at->column) - p->g.pad[1],
@@ -406,11 +455,11 @@ static void lay_out(const job *j, const place *at, int64_t block, float *dst)
                   hi = max64(min64(ceil_div(max64(p->g.in[1] - column, 0), across), p->n), lo);
     for (int64_t i = 0; i < p->n; i++, dst += p->n * BLOCK) {
         const int64_t r = row + i * down;
-        const int inside = r >= 0 && r < p->g.in[0] && hi > lo;
+        const int inside = seen && r >= 0 && r < p->g.in[0] && hi > lo;
         const int64_t from = inside ? lo : p->n, to = inside ? hi : p->n;
         memset(dst, 0, (size_t)(from * BLOCK) * sizeof *dst);
         if (inside)
-            p->uk->widen[p->type]((size_t)(to - from), pixel(j, at, block, r, column + from * across),
+            p->uk->widen[p->type]((size_t)(to - from), pixel(j, at, part, r, column + from * across),
                                   (size_t)(across * BLOCK), dst + from * BLOCK);
         memset(dst + to * BLOCK, 0, (size_t)((p->n - to) * BLOCK) * sizeof *dst);
     }
@@ -418,21 +467,22 @@ static void lay_out(const job *j, const place *at, int64_t block, float *dst)
 
 static int is_dilated(const ortc_winograd_plan *p) { return p->dilation[0] > 1 || p->dilation[1] > 1; }
 
-/* The patch under a tile, of one block: where it lies, or laid out; *row: floats from a row to the next. */
-static const float *patch_at(const job *j, const place *at, int64_t block, float *patch, size_t *row)
+/* The same where it lies, or laid out; *row: floats from a row to the next. */
+static const float *patch_at(const job *j, const place *at, int64_t part, float *patch, size_t *row)
 {
     const ortc_winograd_plan *p = j->p;
     const int64_t top = at->row - p->g.pad[0], left = at->column - p->g.pad[1];
     const int inside = p->type == ORTC_FLOAT_F32 && !is_dilated(p) && top >= 0 && left >= 0 &&
-                       top + p->n <= p->g.in[0] && left + p->n <= p->g.in[1];
+                       top + p->n <= p->g.in[0] && left + p->n <= p->g.in[1] &&
+                       is_plane(p, plane_under(p, at, part / p->ins));
     *row = (size_t)(inside ? p->g.in[1] : p->n) * BLOCK;
-    if (inside) return (const float *)(const void *)pixel(j, at, block, top, left);
-    lay_out(j, at, block, patch);
+    if (inside) return (const float *)(const void *)pixel(j, at, part, top, left);
+    lay_out(j, at, part, patch);
     return patch;
 }
 
-/* Block `block` of the batch t0 .. t1-1, transformed, to [point][block][tile][16], of pairs rounded. */
-static void transform_block(const job *j, int64_t t0, int64_t t1, int64_t block, float *v)
+/* Part `part` of the batch t0 .. t1-1, transformed, to [point][part][tile][16], of pairs rounded. */
+static void transform_block(const job *j, int64_t t0, int64_t t1, int64_t part, float *v)
 {
     const ortc_winograd_plan *p = j->p;
     const int64_t count = t1 - t0;
@@ -442,8 +492,8 @@ static void transform_block(const job *j, int64_t t0, int64_t t1, int64_t block,
     place at = place_of(p, t0);
     for (int64_t t = t0; t < t1; t++, move_on(p, &at)) {
         size_t row;
-        const float *x = patch_at(j, &at, block, patch, &row);
-        float *to = v + (block * count + t - t0) * p->vector;
+        const float *x = patch_at(j, &at, part, patch, &row);
+        float *to = v + (part * count + t - t0) * p->vector;
         p->side->input(x, row, p->pairs ? points : to, p->pairs ? BLOCK : step);
         if (p->pairs) p->pairs->spread((size_t)p->points, points, to, step * sizeof *to);
     }
@@ -459,8 +509,9 @@ static char *odd_at(const ortc_winograd_plan *p, int64_t count, float *v)
 static void transform_group(const job *j, int64_t t0, int64_t t1, int64_t group, float *v)
 {
     const ortc_winograd_plan *p = j->p;
-    const int64_t count = t1 - t0, piece = rows_of(p, count) * ORTC_TILE_ROW,
-                  blocks = min64(2, p->ins - group * 2);
+    const int64_t pairs = p->groups / p->window.kernel, first = group % pairs * 2,
+                  part = group / pairs * p->ins + first, blocks = min64(2, p->ins - first);
+    const int64_t count = t1 - t0, piece = rows_of(p, count) * ORTC_TILE_ROW;
     const size_t step = (size_t)patch_step(p, count) * sizeof *v;
     _Alignas(64) float points[2][PATCH];
     _Alignas(64) float patch[PATCH];
@@ -470,18 +521,36 @@ static void transform_group(const job *j, int64_t t0, int64_t t1, int64_t group,
     for (int64_t t = t0; t < t1; t++, move_on(p, &at), to += ORTC_TILE_ROW, odd += p->groups) {
         for (int64_t b = 0; b < blocks; b++) {
             size_t row;
-            const float *x = patch_at(j, &at, group * 2 + b, patch, &row);
+            const float *x = patch_at(j, &at, part + b, patch, &row);
             p->side->input(x, row, points[b], BLOCK);
         }
         *odd = (char)p->tiles->cut((size_t)p->points, points[0], points[1], to, step, (size_t)piece);
     }
 }
 
-/* Blocks of input that are transformed together. */
-static int64_t parts_of_input(const ortc_winograd_plan *p) { return p->tiles ? p->groups : p->ins; }
+/* What is transformed together of a batch: parts, in pieces pairs of them; and which of these its windows
+ * see, *end behind the last: at least one. Planes of an image come one behind the other. */
+static int64_t parts_of_input(const ortc_winograd_plan *p) { return p->tiles ? p->groups : p->all; }
+static int64_t parts_seen(const ortc_winograd_plan *p, int64_t t0, int64_t t1, int64_t *end)
+{
+    const ortc_winograd_depth *w = &p->window;
+    const place a = place_of(p, t0), b = place_of(p, t1 - 1);
+    const int64_t each = parts_of_input(p) / w->kernel, last = a.image == b.image ? b.plane : w->out - 1,
+                  from = a.image == b.image ? a.plane : 0;
+    const int64_t before = w->pad - last * w->stride, room = w->in + w->pad - from * w->stride,
+                  lo = min64(before > 0 ? ceil_div(before, w->dilation) : 0, w->kernel - 1),
+                  hi = min64(room > 0 ? ceil_div(room, w->dilation) : 0, w->kernel);
+    *end = max64(hi, lo + 1) * each;
+    return lo * each;
+}
 static void transform(const job *j, int64_t t0, int64_t t1, int64_t part, float *v)
 {
-    (j->p->tiles ? transform_group : transform_block)(j, t0, t1, part, v);
+    const ortc_winograd_plan *p = j->p;
+    int64_t end;
+    const int seen = part >= parts_seen(p, t0, t1, &end) && part < end;
+    if (seen) (p->tiles ? transform_group : transform_block)(j, t0, t1, part, v);
+    for (int64_t t = 0; p->tiles && !seen && t < t1 - t0; t++)
+        odd_at(p, t1 - t0, v)[t * p->groups + part] = 0;
 }
 
 /* ---- What is not finite -------------------------------------------------------------------------------- */
@@ -504,20 +573,23 @@ static void again(const job *j, const place *at, int64_t block, const ortc_winog
     const ortc_conv_geometry some = {.group = 1,
                                      .channels = c,
                                      .filters = min64(BLOCK, p->g.filters - first),
-                                     .kernel_count = 9};
+                                     .kernel_count = p->g.kernel_count};
     const ortc_product_threads one = {alone, NULL};
-    int64_t offset[9];
-    for (int64_t i = 0; i < p->ins; i++) lay_out(j, at, i, patch + i * p->points * BLOCK);
-    for (int64_t t = 0; t < 9; t++) offset[t] = (t / 3 * p->n + t % 3) * BLOCK;
+    const int64_t planes = p->window.kernel, floats = p->points * BLOCK;
+    int64_t offset[9 * MOST_PLANES];
+    for (int64_t i = 0; i < p->all; i++) /* [block][plane] */
+        lay_out(j, at, i, patch + (i % p->ins * planes + i / p->ins) * floats);
+    for (int64_t t = 0; t < 9 * planes; t++) offset[t] = t / 9 * floats + (t % 9 / 3 * p->n + t % 3) * BLOCK;
     if (*turned != block)
         ortc_blocked_weight_fill(&some, type_of(p), 0,
-                                 (const char *)j->plain + first * c * 9 * ortc_product_size(type_of(p)),
+                                 (const char *)j->plain +
+                                     first * c * some.kernel_count * ortc_product_size(type_of(p)),
                                  weights, &one);
     *turned = block;
     ortc_blocked_tile tile = {.offset = offset,
-                              .plane = p->points * BLOCK,
+                              .plane = planes * floats,
                               .groups = (size_t)p->ins,
-                              .taps = 9,
+                              .taps = (size_t)(9 * planes),
                               .depth = (size_t)p->depth,
                               .w = weights,
                               .bias = end->bias,
@@ -560,7 +632,8 @@ static void finish_row(const job *j, int64_t t0, int64_t t1, int64_t block, cons
                   columns = pixels_from(p, &at, 1, at.column, (t1 - t0) * p->m),
                   rows = pixels_from(p, &at, 0, at.row, p->m);
     if (columns <= 0 || rows <= 0) return; /* of a part that ends before others do */
-    const int64_t row = (at.image * p->outs + block) * p->g.out[0] + whole_of(p, &at, 0, at.row),
+    const int64_t plane = (at.image * p->outs + block) * p->window.out + at.plane,
+                  row = plane * p->g.out[0] + whole_of(p, &at, 0, at.row),
                   first = (row * width + whole_of(p, &at, 1, at.column)) * BLOCK;
     float *y = e->straight ? (float *)j->a->y + first : scratch + p->at_rows;
     const float *residual = e->straight && j->a->residual ? (const float *)j->a->residual + first : NULL;
@@ -588,13 +661,17 @@ static void finish_row(const job *j, int64_t t0, int64_t t1, int64_t block, cons
 }
 
 /* Sums of `blocks` of output from `block` on, of patches at v: to [point][block][tile][16]. */
-static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks, const float *v, float *sums)
+static void multiply(const job *j, int64_t t0, int64_t t1, int64_t block, int64_t blocks, const float *v,
+                     float *sums)
 {
     static const float zeros[2 * BLOCK];
     const ortc_winograd_plan *p = j->p;
-    const int64_t most = (int64_t)p->uk->most_pixels, parts = ceil_div(count, most);
-    const int64_t weights = p->ins * p->vector * BLOCK; /* words, of a block at a point */
-    const float *w = (const float *)(const void *)j->w + (block - j->first) * p->points * weights;
+    int64_t seen;
+    const int64_t most = (int64_t)p->uk->most_pixels, count = t1 - t0, parts = ceil_div(count, most),
+                  from = parts_seen(p, t0, t1, &seen);
+    const int64_t part = p->vector * BLOCK, weights = p->all * part; /* words, of a block at a point */
+    const float *w = (const float *)(const void *)j->w + (block - j->first) * p->points * weights +
+                     from * part;
     const int64_t last = block + blocks < j->first + j->n ? p->points : p->points - 1, /* with more behind */
         lines = ceil_div(p->vector, parts);
     ortc_blocked_tile_fn *run = p->pairs ? p->pairs->dense : p->uk->dense[ORTC_FLOAT_F32];
@@ -602,7 +679,7 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
         const int64_t behind = q + 1 < p->points ? 1 : (blocks - 1) * p->points + 1;
         ortc_blocked_tile tile = {.offset = &here,
                                   .plane = count * p->vector,
-                                  .groups = (size_t)p->ins,
+                                  .groups = (size_t)(seen - from),
                                   .taps = 1,
                                   .depth = (size_t)(p->pairs ? ceil_div(p->depth, 2) : p->depth),
                                   .w = w + q * weights,
@@ -612,11 +689,11 @@ static void multiply(const job *j, int64_t count, int64_t block, int64_t blocks,
         tile.next = (const char *)(w + (q + behind) * weights);
         for (int64_t i = 0; i < parts; i++) {
             const int64_t at = dealt(count, parts, i);
-            tile.x = v + q * patch_step(p, count) + at * p->vector;
+            tile.x = v + q * patch_step(p, count) + (from * count + at) * p->vector;
             tile.y = sums + q * sum_step(p, count) + at * BLOCK;
             tile.next_lines = q < last && i * lines < p->vector ? (size_t)lines : 0;
             run((size_t)(dealt(count, parts, i + 1) - at), (size_t)blocks, &tile);
-            tile.next += lines * p->ins * ORTC_BLOCKED_LINE;
+            tile.next += lines * (seen - from) * ORTC_BLOCKED_LINE;
         }
     }
 }
@@ -630,24 +707,26 @@ static const char *weights_at(const job *j, int64_t block, int64_t n, int64_t po
 }
 
 /* The same in pieces; cut: what weights of f32 become, which the first tile of patches makes. */
-static void multiply_pieces(const job *j, int64_t count, int64_t block, int64_t blocks, const float *v,
-                            float *sums, char *cut)
+static void multiply_pieces(const job *j, int64_t t0, int64_t t1, int64_t block, int64_t blocks,
+                            const float *v, float *sums, char *cut)
 {
     const ortc_winograd_plan *p = j->p;
-    const int64_t rows = rows_of(p, count), piece = rows * ORTC_TILE_ROW;
+    int64_t seen;
+    const int64_t count = t1 - t0, rows = rows_of(p, count), piece = rows * ORTC_TILE_ROW,
+                  from = parts_seen(p, t0, t1, &seen);
     ortc_tiled_tile tile = {.step = ORTC_TILE_ROW,
                             .half = ORTC_TILE_HALF,
                             .offset = &here,
                             .group = PIECES * piece,
                             .piece = piece,
-                            .groups = (size_t)p->groups,
+                            .groups = (size_t)(seen - from),
                             .taps = 1,
                             .w_block = WEIGHTS,
                             .block = piece};
     for (int64_t q = 0; q < p->points; q++)
         for (int64_t b = 0; b < blocks; b += PAIR) {
             const int64_t n = min64(PAIR, blocks - b);
-            const char *w = weights_at(j, block + b, n, q);
+            const char *w = weights_at(j, block + b, n, q) + from * n * tile_bytes(&p->g, (int)p->m);
             tile.w = p->plain ? cut : w, tile.w_step = n * WEIGHTS;
             tile.plain = p->plain ? w : NULL, tile.plain_step = n * ORTC_TILED_PLAIN_BYTES;
             if (p->plain) { /* as many lines of what comes next as there are here */
@@ -658,7 +737,7 @@ static void multiply_pieces(const job *j, int64_t count, int64_t block, int64_t 
                                                    ceil_div(rows, ORTC_TILE_PIXELS));
             }
             for (int64_t r = 0; r < rows; r += ORTC_TILE_PIXELS) {
-                tile.x = (const char *)(v + q * patch_step(p, count) + r * BLOCK);
+                tile.x = (const char *)(v + q * patch_step(p, count) + r * BLOCK) + from * PIECES * piece;
                 tile.sums = sums + q * sum_step(p, count) + (b * rows + r) * BLOCK;
                 p->tiles->run[ORTC_TILED_PIECES](rows - r > ORTC_TILE_HALF ? 2 : 1, (int)n, &tile);
                 tile.next += tile.next_lines * 64 * tile.groups;
@@ -676,9 +755,9 @@ static void products(const job *j, int64_t t0, int64_t t1, int64_t block, int64_
     float *sums = scratch + p->at_sums;
     int64_t turned = -1;
     if (p->tiles)
-        multiply_pieces(j, count, block, blocks, v, sums, (char *)(scratch + p->at_cut));
+        multiply_pieces(j, t0, t1, block, blocks, v, sums, (char *)(scratch + p->at_cut));
     else
-        multiply(j, count, block, blocks, v, sums);
+        multiply(j, t0, t1, block, blocks, v, sums);
     for (int64_t b = 0; b < blocks; b++)
         for (int64_t t = t0, end; t < t1; t = end) {
             end = min64(t1, (t / p->across + 1) * p->across);

@@ -1,6 +1,8 @@
 /* Convolution of 3x3 windows without strides, dilated or not, by Winograd's transforms (winograd_uk.h), of
  * values in blocks of 16 channels: F(2x2,3x3), 2.25 times fewer multiplications, and F(4x4,3x3), 4 times
- * fewer. f32, f16 and bf16, computed in f32.
+ * fewer. f32, f16 and bf16, computed in f32. Of three dims the last two are transformed, and the planes of a
+ * window (one to three, of any stride) are like more channels; those beside the image are left out where all
+ * of a batch has them there.
  *
  * A dilated window sees every so many pixels: what begins at each of the first so many pixels of a row and of
  * a column is an image of its own, with windows that are not dilated (a part of the image).
@@ -31,17 +33,24 @@
 #include "tiled_uk.h"
 #include "winograd_uk.h"
 
+/* Of three dims, about the first: planes. */
+typedef struct ortc_winograd_depth {
+    int64_t in, out, kernel, stride, dilation, pad;
+} ortc_winograd_depth;
+
 typedef struct ortc_winograd_plan {
     const ortc_winograd_side *side;
     const ortc_blocked_uk *uk;
     const ortc_tiled_uk *tiles;      /* products go in pieces; NULL: as fused multiply-adds, */
     const ortc_blocked_pairs *pairs; /* or by pairs, NULL: not */
-    ortc_conv_geometry g;
+    ortc_conv_geometry g;            /* of planes of the output */
+    ortc_winograd_depth window;
     int32_t type;         /* ORTC_FLOAT_* */
     int64_t m, n, points; /* pixels a side of a tile, of a patch; n * n */
     int64_t ins, depth;   /* blocks of input, channels of the last one */
+    int64_t all;          /* blocks under a window: of all its planes */
     int64_t vector;       /* of a block of a transformed patch, words of 4 bytes: 16, of pairs 8 */
-    int64_t groups;       /* in pieces: pairs of blocks of input */
+    int64_t groups;       /* in pieces: pairs of blocks of input, of all planes */
     int plain;            /* in pieces: weights lie in f32 and are cut as they are read */
     int64_t outs, lanes;  /* blocks of output, channels of the last one */
     int64_t dilation[2], phases[2], extent[2]; /* parts of an image along rows and columns, pixels of one */

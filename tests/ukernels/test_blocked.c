@@ -94,7 +94,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
     if (c->depthwise && rng_next(r) % 2) c->wide = 1, g->group = ORTC_BLOCK * rng_range(r, 1, 5);
     const int may = !tiles || c->kind == ORTC_TILED_PIECES;
     c->winograd = may && !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
-    if (c->winograd) g->spatial = 2;
+    if (c->winograd) g->spatial = rng_next(r) % 3 ? 2 : 3;
     const int many = tiles && c->winograd && rng_next(r) % 16 == 0; /* weights that stay f32 */
     if (many) g->channels = rng_range(r, 190, 210), g->filters = rng_range(r, 110, 120);
     if (tiles && !c->winograd && rng_next(r) % 4 == 0)
@@ -109,7 +109,8 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
         g->stride[i] = free ? 1 : rng_range(r, 1, 3);
         g->dilation[i] = free ? 1 : rng_range(r, 1, 3);
         g->pad[i] = rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
-        if (c->winograd) g->kernel[i] = 3, g->stride[i] = 1;
+        if (c->winograd && i < g->spatial - 2) g->kernel[i] = rng_range(r, 1, 3); /* planes */
+        if (c->winograd && i >= g->spatial - 2) g->kernel[i] = 3, g->stride[i] = 1;
         if (by_filters) g->stride[i] = 1, g->pad[i] = 0;
         const int64_t span = (g->kernel[i] - 1) * g->dilation[i] + 1,
                       end = by_filters || rng_next(r) % 2 ? 0 : rng_range(r, 0, 3);
