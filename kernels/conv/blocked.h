@@ -38,7 +38,7 @@ typedef struct ortc_blocked_plan {
     int32_t type;                    /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
     int flip;                        /* bytes are s8 */
     int stem, in_place;
-    int far;                    /* x is read in place, and of more than near caches hold */
+    int far;                    /* tiles ask for what the next ones read where it lies */
     int leaves_out, by_columns; /* taps beside the image: those of whole rows; of runs of pixels, too */
     int flat;                   /* rows are laid out as one: windows of one pixel, whole rows */
     int64_t images, group;

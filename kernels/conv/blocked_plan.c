@@ -11,7 +11,8 @@
 #define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
 #define STAGE_BYTES (256 * 1024)  /* of what a task lays out: beside them */
 #define SCRATCH_LIMIT (16.0 * 1024 * 1024)
-#define FAR_BYTES (1024 * 1024) /* of an image, above which it is in no near cache */
+#define FAR_BYTES (1024 * 1024) /* of an image that is in no near cache, */
+#define FAR_TIMES 4             /* and read so often, by blocks of output */
 #define SEGMENT 224             /* pixels */
 #define ROWS 4                  /* fewer rows in a task only where they do not fit */
 #define MOST_ROWS 1024
@@ -277,6 +278,14 @@ double ortc_blocked_seen(const ortc_blocked_plan *p)
     return ortc_share_seen(e, 0) * ortc_share_seen(e, 1) * (p->by_columns ? ortc_share_seen(e, 2) : 1);
 }
 
+/* Whether tiles ask for what the next ones read: of a large image that a task reads a few times. */
+static int is_far(const ortc_blocked_plan *p)
+{
+    return p->in_place && p->type == ORTC_FLOAT_F32 && !p->pairs && p->taps <= ORTC_BLOCKED_SEEN &&
+           p->ins * p->in_count * p->pixel > FAR_BYTES &&
+           ceil_div(p->blocks, (int64_t)p->uk->most_blocks) <= FAR_TIMES;
+}
+
 static void find_taps(ortc_blocked_plan *p)
 {
     for (int64_t t = 0; t < p->taps; t++) {
@@ -326,8 +335,6 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     if (!stem) ortc_conv_make_long(g, &p->e);
     p->leaves_out = leaves_out(p), p->by_columns = p->leaves_out && columns_are_far(&p->e);
     p->in_place = reads_in_place(p);
-    p->far = p->in_place && p->type == ORTC_FLOAT_F32 && !p->pairs && p->taps <= ORTC_BLOCKED_SEEN &&
-             p->ins * p->in_count * p->pixel > FAR_BYTES;
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];
@@ -340,6 +347,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     p->offset = malloc((size_t)p->taps * sizeof *p->offset);
     if (!p->offset) return 0;
     find_taps(p);
+    p->far = is_far(p);
     return 1;
 }
 
