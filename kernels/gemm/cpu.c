@@ -118,6 +118,7 @@ ortc_status ortc_gemm_plan_on(const ortc_gemm_state *s, ortc_plan *p, const ortc
 {
     const ortc_product_types types = {in[0].dtype, in[0].dtype, in[0].dtype};
     const ortc_matmul_shape *shape = &g->shape;
+    int left = 0;
     g->type = types.a;
     if (!ortc_gemm_shape(s, in, out, &g->shape))
         return ortc_plan_fail(p, ORTC_UNSUPPORTED, "a rank is not possible here");
@@ -126,7 +127,8 @@ ortc_status ortc_gemm_plan_on(const ortc_gemm_state *s, ortc_plan *p, const ortc
         const int64_t matrices = ortc_view_count(&in[1]) / (shape->n * shape->k);
         const ortc_product_constant b = {matrices, shape->n, shape->k, s->trans_b, g->type};
         g->packed_step = (int64_t)ortc_product_packed_bytes(&line->b, shape->n, shape->k);
-        const ortc_status status = ortc_product_packed(p, port_b, &line->b, &b, &g->packed_b);
+        const ortc_status status = ortc_product_packed_or_left(p, port_b, line, &b, shape->m, &g->packed_b);
+        left = !g->packed_b;
         if (status) return status; /* the text is set */
     }
     if (!packed_a && !g->packed_b && shape->batch == 1 && (in[0].flags & ORTC_VIEW_CONST) && shape->m > 1 &&
@@ -140,7 +142,7 @@ ortc_status ortc_gemm_plan_on(const ortc_gemm_state *s, ortc_plan *p, const ortc
     uint32_t flags = s->trans_a && !packed_a ? ORTC_PRODUCT_TRANS_A : 0;
     flags |= packed_a ? ORTC_PRODUCT_PACKED_A : 0;
     flags |= s->trans_b ? ORTC_PRODUCT_TRANS_B : 0;
-    flags |= g->packed_b ? ORTC_PRODUCT_PACKED_B : 0;
+    flags |= g->packed_b ? ORTC_PRODUCT_PACKED_B : left ? ORTC_PRODUCT_PASSING_B : 0;
     if (ortc_product_plan_init(&g->product, line, &types, shape->m, shape->n, shape->k, shape->batch, flags,
                                p->threads))
         return ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");

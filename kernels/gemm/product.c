@@ -467,6 +467,8 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
         for (int64_t g = q0; g < q1; g += p->local_panels) {
             const int64_t g1 = min64(q1, g + p->local_panels);
             const char *packed = p->how_b == ORTC_PRODUCT_PACKED ? j->it.b : j->r->shared_b;
+            const int64_t k0 = ch.k0 ? ch.k0 / p->packed_kc * p->packed_kc : 0, /* of the packed chunk */
+                packed_kc = min64(p->k - k0, p->packed_kc);
             if (p->how_b == ORTC_PRODUCT_LOCAL) {
                 const ortc_product_source src = source_b(j);
                 packed = local_b - ortc_form_panel_at(f, g * nr, g, ch.kc);
@@ -475,9 +477,8 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
             } else if (p->how_b == ORTC_PRODUCT_SHARED) {
                 packed += ortc_form_at(f, p->n, p->panels, ch.k0, p->kc);
             } else if (p->how_b == ORTC_PRODUCT_PACKED) {
-                const int64_t k0 = ch.k0 ? ch.k0 / p->packed_kc * p->packed_kc : 0;
                 packed += ortc_form_at(f, p->n, p->panels, k0, p->packed_kc);
-                ch.b_kc = min64(p->k - k0, p->packed_kc), ch.b_skip = ortc_form_data(f, 1, ch.k0 - k0);
+                ch.b_kc = packed_kc, ch.b_skip = ortc_form_data(f, 1, ch.k0 - k0);
             }
             ch.tile = p->line->tile;
             if (p->line->can & ORTC_LINE_SPLIT) /* one panel at a time, which is yet to be */
@@ -498,8 +499,9 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 tiles_by_parts(j, &ch, b0, b1, q * nr, packed + q * nr * ch.b_unit,
                                p->n - q * nr >= nr ? nr : ortc_form_padded(f, p->n - q * nr));
             /* several panels at once, which are whole ones and lie one behind the other */
-            const int row = p->how_b == ORTC_PRODUCT_PACKED && g1 - g == ORTC_UK_ROW_PANELS &&
-                            p->n >= g1 * nr && ch.b_kc == ch.kc;
+            const int as_packed = p->how_b == ORTC_PRODUCT_PACKED || p->flags & ORTC_PRODUCT_PASSING_B;
+            const int row = p->m == 1 && as_packed && g1 - g == ORTC_UK_ROW_PANELS && p->n >= g1 * nr &&
+                            packed_kc == ch.kc;
             for (int64_t b = b0; !p->near && b < b1; b++) {
                 for (int64_t q = g, n = row ? ORTC_UK_ROW_PANELS : 1; q < g1; q += n) {
                     const int64_t n0 = q * nr;

@@ -36,6 +36,9 @@ enum {
      * groups where pairs are bf16, [kc / 2][dw][2]; of s32 lines [groups][dw][4 bytes], without sums over k:
      * the zero points of A, as it is packed, are 0 */
     ORTC_PRODUCT_GROUPED_B = 128u,
+    /* B is as it is, and tasks pack what they are at, with the bits of one that is packed: of a run that does
+     * not keep it */
+    ORTC_PRODUCT_PASSING_B = 256u,
     ORTC_PRODUCT_TRANS_C = 64u, /* C and the residual are [n][m], dense; wants PACKED_B and f32 sums, for
                                    small m */
 };

@@ -4,6 +4,9 @@
 #include "kernels/common/element.h"
 #include "kernels/gemm/epilogue.h"
 
+/* Of a form: the system clears its pages, which takes longer than packing it. */
+#define LEFT_BYTES ((size_t)32 << 20)
+
 /* Compared bytewise: no padding between these. */
 typedef struct pack_param {
     ortc_product_constant of;
@@ -40,6 +43,8 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 /* To forms of bf16 f32 is rounded. */
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill,
                                      ORTC_PACKING_PASSES},
+                          packing_left = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill,
+                                          ORTC_PACKING_PASSES | ORTC_PACKING_LEFT},
                           packing_bf16 = {ORTC_SIZED(ortc_packing), "cpu.product", pack_bytes, pack_fill,
                                           ORTC_PACKING_ROUNDS | ORTC_PACKING_PASSES};
 
@@ -49,6 +54,16 @@ ortc_status ortc_product_packed(ortc_plan *p, uint32_t port, const ortc_product_
     const pack_param param = {.of = *what, .form = *form};
     return ortc_plan_pack(p, port, form->type == ORTC_BF16 ? &packing_bf16 : &packing, &param, sizeof param,
                           out);
+}
+
+ortc_status ortc_product_packed_or_left(ortc_plan *p, uint32_t port, const ortc_product_line *line,
+                                        const ortc_product_constant *what, int64_t m, const ortc_packed **out)
+{
+    const pack_param param = {.of = *what, .form = line->b};
+    const int large = m == 1 || pack_bytes(NULL, &param) > LEFT_BYTES;
+    if (!large || line->begin || line->can & ORTC_LINE_SPLIT || line->b.type != p->in[port].dtype)
+        return ortc_product_packed(p, port, &line->b, what, out);
+    return ortc_plan_pack(p, port, &packing_left, &param, sizeof param, out);
 }
 
 int ortc_product_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved)

@@ -15,6 +15,11 @@ typedef struct ortc_product_constant {
 /* The packed form of constant input `port`; every group is ortc_product_packed_bytes long. */
 ortc_status ortc_product_packed(ortc_plan *p, uint32_t port, const ortc_product_form *form,
                                 const ortc_product_constant *what, const ortc_packed **out);
+/* The same of B of the line; but a run that would not keep it has none (*out NULL) where m is 1, or the form
+ * large, and the product makes what it needs on the way: ORTC_PRODUCT_PASSING_B, the same bits. */
+ortc_status ortc_product_packed_or_left(ortc_plan *p, uint32_t port, const ortc_product_line *line,
+                                        const ortc_product_constant *what, int64_t m,
+                                        const ortc_packed **out);
 
 /* Whether the zero points of MatMulInteger's B or ConvInteger's W, input 3 of the node, are known to be 0
  * once it is moved by so much. */

@@ -222,7 +222,8 @@ static void even_rows(ortc_product_plan *p)
 /* One row over several panels at once. */
 static int takes_rows(const ortc_product_plan *p)
 {
-    return p->m == 1 && p->how_b == ORTC_PRODUCT_PACKED && (p->line->can & ORTC_LINE_ROW);
+    return p->m == 1 && (p->line->can & ORTC_LINE_ROW) &&
+           (p->how_b == ORTC_PRODUCT_PACKED || p->flags & ORTC_PRODUCT_PASSING_B);
 }
 
 /* Panels of one row's tasks come by fours where tasks enough are left, or little is made of three. */
@@ -357,7 +358,7 @@ static int scratch_of_tiles(ortc_product_plan *p)
 static int memory(ortc_product_plan *p)
 {
     p->local_panels = takes_rows(p) ? ORTC_UK_ROW_PANELS : 1;
-    if (p->how_b == ORTC_PRODUCT_LOCAL && !(p->line->can & ORTC_LINE_SPLIT)) {
+    if (p->how_b == ORTC_PRODUCT_LOCAL && !(p->line->can & ORTC_LINE_SPLIT) && !takes_rows(p)) {
         const int64_t panel = ortc_form_data(&p->line->b, p->line->b.width, p->kc);
         p->local_panels = clamp(LOCAL_B_BYTES / (panel ? panel : 1), 1, p->task_panels ? p->task_panels : 1);
     }
@@ -381,8 +382,8 @@ int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
                            const ortc_product_types *types, int64_t m, int64_t n, int64_t k, int64_t batch,
                            uint32_t flags, uint32_t threads)
 {
-    const uint32_t fixed = ORTC_PRODUCT_PACKED_A | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_CUSTOM_B |
-                           ORTC_PRODUCT_CUSTOM_A;
+    const uint32_t fixed = ORTC_PRODUCT_PACKED_A | ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_PASSING_B |
+                           ORTC_PRODUCT_CUSTOM_B | ORTC_PRODUCT_CUSTOM_A;
     assert(types->c != ORTC_I32 || line->sum == ORTC_I32);
     assert(!(flags & ORTC_PRODUCT_TRANS_C) || line->sum == ORTC_F32);
     memset(p, 0, sizeof *p);
@@ -419,8 +420,8 @@ int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
     p->blocks = ceil_div(m, line->a.width);
     p->panels = ceil_div(n, line->b.width);
     p->kc = ortc_form_chunk(&line->a, k), p->packed_kc = ortc_form_chunk(&line->b, k);
-    if (flags & ORTC_PRODUCT_PACKED_B) {
-        p->how_b = ORTC_PRODUCT_PACKED;
+    if (flags & (ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_PASSING_B)) {
+        p->how_b = ORTC_PRODUCT_PACKED; /* the same tasks of both */
     } else if (p->dot || (plain_b && (p->blocks <= few || b_bytes <= DIRECT_B_BYTES))) {
         p->how_b = ORTC_PRODUCT_DIRECT;
         if (!(flags & ORTC_PRODUCT_PACKED_A) && !(line->can & ORTC_LINE_SPLIT) && p->kc > DIRECT_KC)
@@ -445,5 +446,6 @@ int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
     if (takes_rows(p)) whole_rows(p);
     p->unasked = comes_unasked();
     choose_packing(p);
+    if (flags & ORTC_PRODUCT_PASSING_B) p->how_b = ORTC_PRODUCT_LOCAL;
     return memory(p);
 }

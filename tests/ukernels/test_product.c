@@ -194,6 +194,33 @@ static void describe(const problem *p, const ortc_product_plan *plan)
            (long long)plan->tasks_n);
 }
 
+/* Whether as many threads give the same bits: with that plan, or one of their own (NULL). */
+static int is_alike(const problem *p, const ortc_product_plan *plan, int threads, pool *const pools[4],
+                    size_t c_bytes)
+{
+    ortc_product_plan own;
+    int bad = 0;
+    if (plan)
+        own = *plan;
+    else if (ortc_product_plan_init(&own, p->line, &p->types, p->m, p->n, p->k, p->batch, p->flags,
+                                    (uint32_t)threads))
+        return 1;
+    if (own.scratch > SCRATCH) printf("  scratch %zu\n", own.scratch), bad++;
+    guard space = guard_open(own.workspace, 1);
+    void *c = malloc(c_bytes + 1);
+    memset(c, 0xff, c_bytes);
+    ortc_product_args x = make_args(p, c, space.data);
+    x.backward = threads % 2 ? threads : 0;
+    const ortc_product_threads th = pool_threads(pools[threads - 1]);
+    if (!bad) ortc_product_run(&own, &x, &th);
+    if (memcmp(c, p->c, c_bytes))
+        printf("  %d threads, flags %u, give other bits\n", threads, (unsigned)p->flags), bad++;
+    bad += !guard_intact(&space);
+    guard_close(&space);
+    free(c);
+    return bad;
+}
+
 static int check(problem *p, rng *r, pool *const pools[4])
 {
     const int64_t ar = p->flags & ORTC_PRODUCT_TRANS_A ? p->k : p->m,
@@ -266,25 +293,17 @@ static int check(problem *p, rng *r, pool *const pools[4])
                     bad++;
                 }
             }
-    void *again = malloc(c_bytes + 1);
-    for (int threads = 1; threads <= 4 && !bad;
-         threads++) { /* with a plan for three at most, and with that */
-        ortc_product_plan own = plan;
-        if (threads < 4 && ortc_product_plan_init(&own, p->line, &p->types, p->m, p->n, p->k, p->batch,
-                                                  p->flags, (uint32_t)threads))
-            bad++;
-        if (own.scratch > SCRATCH) printf("  scratch %zu\n", own.scratch), bad++;
-        guard space = guard_open(own.workspace, 1);
-        memset(again, 0xff, c_bytes);
-        ortc_product_args y = make_args(p, again, space.data);
-        y.backward = threads % 2 ? threads : 0;
-        const ortc_product_threads th = pool_threads(pools[threads - 1]);
-        if (!bad) ortc_product_run(&own, &y, &th);
-        if (memcmp(again, p->c, c_bytes)) printf("  %d threads give other bits\n", threads), bad++;
-        bad += !guard_intact(&space);
-        guard_close(&space);
-    }
-    free(again), free(p->rows), free(p->cols);
+    for (int threads = 1; threads <= 3 && !bad; threads++) bad += is_alike(p, NULL, threads, pools, c_bytes);
+    if (!bad) bad += is_alike(p, &plan, 4, pools, c_bytes);
+    /* tasks pack B themselves: a batch has one */
+    problem passing = *p;
+    passing.flags ^= ORTC_PRODUCT_PACKED_B | ORTC_PRODUCT_PASSING_B;
+    passing.packed_b = NULL, passing.b_step = 0;
+    const int may_pass = p->flags & ORTC_PRODUCT_PACKED_B && !(p->flags & ORTC_PRODUCT_TRANS_C) &&
+                         !p->line->begin && !(p->line->can & ORTC_LINE_SPLIT);
+    for (int threads = 1; threads <= 3 && may_pass && !bad; threads++)
+        bad += is_alike(&passing, NULL, threads, pools, c_bytes);
+    free(p->rows), free(p->cols);
     guard *all[] = {&gs[0], &gs[1], &gs[2], &gs[3], &gs[4], &gs[5], &pa, &pb, &ws, &bw.scratch};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         bad += !guard_intact(all[i]);
