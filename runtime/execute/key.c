@@ -186,7 +186,7 @@ ortc_status ortc_run_make_program(ortc_context *c, const ortc_program *after, or
     if (c->env.profiler) e.start_ns = ortc_now_ns();
     const ortc_plan_request request = {c->inputs, c->wanted, c->memory, after, after ? slots : NULL, once};
     ORTC_TRY(ortc_program_build(&c->unit->placed, c->unit->packed, &request, &c->env, out, error));
-    ortc_status s = (*out)->passing.count ? ORTC_OK
+    ortc_status s = (*out)->once ? ORTC_OK
                     : ortc_plan_cache_put(&c->unit->plans, *out, c->key, c->key_bytes)
                         ? ortc_unit_admit_plan(c->unit, *out, error)
                         : ortc_no_memory(error, c->key_bytes);

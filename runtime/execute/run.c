@@ -244,7 +244,7 @@ static ortc_status run_in(ortc_context *c, ortc_run_args *a, ortc_event *event, 
     ortc_status s = bind_inputs(c, error);
     if (!f->program->chained) {
         if (s == ORTC_OK) s = run_fixed(c, f, a, event, error);
-        if (f->program->passing.count) ortc_context_drop(c, f);
+        if (f->program->once) ortc_context_drop(c, f);
         return s;
     }
     if (s == ORTC_OK) s = run_chain(c, f, error);

@@ -228,8 +228,9 @@ typedef struct ortc_program {
     ortc_slot *slots;     /* what this segment makes for later ones and for outputs */
     uint32_t n_slots;
     ORTC_ARRAY(ortc_pack_item *) packs;
+    bool once; /* for one run, in no cache: forms are passing, or were left */
     ORTC_ARRAY(ortc_passing)
-    passing;    /* by step; where there are any, the program is for one run, in no cache */
+    passing;    /* by step */
     void *room; /* room_bytes: of those of a step */
     size_t room_bytes;
     ORTC_ARRAY(ortc_literal) literals;

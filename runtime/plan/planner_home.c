@@ -112,9 +112,9 @@ ortc_status ortc_planner_pack(ortc_planner *p, const ortc_edge *e, ortc_open_dev
     const bool own = device && (device->memory.device || device->pool);
     if (p->once && !p->program->chained && ortc_packing_has(how, ORTC_PACKING_PASSES) && !own &&
         !(*out = ortc_pack_find(store, c, device, how, param, param_bytes))) {
-        if (ortc_packing_has(how, ORTC_PACKING_LEFT)) return ORTC_OK;
+        if (ortc_packing_has(how, ORTC_PACKING_LEFT)) return p->program->once = true, ORTC_OK;
         ORTC_TRY(pack_passing(p, c, how, param, param_bytes, out));
-        if (*out) return ORTC_OK;
+        if (*out) return p->program->once = true, ORTC_OK;
     }
     if (!*out) ORTC_TRY(ortc_pack_acquire(store, c, device, how, param, param_bytes, p->env, out, p->error));
     if (!ortc_array_push(&p->program->packs, *out)) {
