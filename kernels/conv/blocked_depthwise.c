@@ -49,16 +49,19 @@ static const ortc_blocked_halves *halves_for(const ortc_window_extents *e, int32
 static int plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads, int wide,
                      ortc_blocked_depthwise_plan *p)
 {
+    const int64_t each = g->channels;
     memset(p, 0, sizeof *p);
-    if (g->channels != 1 || g->filters != 1 || g->group == 1 || g->kernel_count > 4096 || g->images == 0 ||
+    if (each != g->filters || each == 0 || g->group == 1 || g->kernel_count > 4096 || g->images == 0 ||
         g->out_count == 0 || !ortc_conv_extents(g, &p->extents) || p->extents.in[1] > INT32_MAX)
         return 0;
     p->uk = ortc_blocked_uk_get();
     p->size = ortc_dtype_bits(type) / 8;
+    if (each > 1 && (each > p->uk->most_each || ORTC_BLOCK % each || wide || p->size == 1)) return 0;
     p->is_signed = type == ORTC_I8;
     p->type = p->size == 1 ? ORTC_BLOCKED_BYTES : ortc_float_index(type);
     if (p->size == 1 && g->kernel_count > ORTC_DEPTHWISE_EXACT) return 0;
-    p->images = g->images, p->channels = g->group, p->blocks = ceil_div(g->group, ORTC_BLOCK);
+    p->each = each;
+    p->images = g->images, p->channels = g->group * each, p->blocks = ceil_div(p->channels, ORTC_BLOCK);
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
     p->wide = wide ? p->blocks : 1, p->parts = p->blocks / p->wide;
     const int64_t *out = p->extents.out, pixel = p->wide * ORTC_BLOCK, row = out[2] * pixel;
@@ -71,7 +74,7 @@ static int plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t thre
     const int64_t own = p->by_rows ? ceil_div(out[1], threads) : out[1]; /* of a thread */
     p->rows = ceil_div(own, ceil_div(own, p->rows));
     p->row_tasks = ceil_div(out[1], p->rows);
-    const double macs = (double)p->taps * (double)(p->rows * row);
+    const double macs = (double)(p->taps * each) * (double)(p->rows * row);
     p->grain = macs >= GRAIN_MACS ? 1 : (int64_t)(GRAIN_MACS / macs) + 1;
     p->some = ceil_div(p->rows, p->rows * row > FINISHED ? p->rows * row / FINISHED : 1);
     const int64_t strips = ceil_div(FINISHED, WIDE_PIXELS * pixel);
@@ -80,7 +83,7 @@ static int plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t thre
                  (size_t)p->extents.kernel[2] * sizeof(ortc_blocked_column) +
                  (size_t)(p->some * p->tile * pixel) * sizeof(float);
     const ortc_window_extents *e = &p->extents;
-    if (!wide) p->halves = halves_for(e, p->type);
+    if (!wide && each == 1) p->halves = halves_for(e, p->type);
     if (p->type == ORTC_FLOAT_F32 || p->halves) return 1;
     p->held = (p->some - 1) * e->stride[1] + (e->kernel[1] - 1) * e->dilation[1] + 1;
     p->width = (e->out[2] - 1) * e->stride[2] + (e->kernel[2] - 1) * e->dilation[2] + 1;
@@ -112,19 +115,22 @@ int ortc_blocked_depthwise_plan_rows(const ortc_conv_geometry *g, ortc_dtype typ
 
 size_t ortc_blocked_depthwise_weight_bytes(const ortc_conv_geometry *g)
 {
-    return (size_t)(ceil_div(g->group, ORTC_BLOCK) * ORTC_BLOCK * g->kernel_count) * sizeof(float);
+    return (size_t)(ceil_div(g->group * g->channels, ORTC_BLOCK) * ORTC_BLOCK * g->channels *
+                    g->kernel_count) *
+           sizeof(float);
 }
 
 void ortc_blocked_depthwise_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, const void *w,
                                         float *dst)
 {
     const ortc_convert *convert = ortc_convert_get();
-    const int64_t taps = g->kernel_count;
+    const int64_t taps = g->kernel_count, each = g->channels;
     memset(dst, 0, ortc_blocked_depthwise_weight_bytes(g));
-    for (int64_t c = 0; c < g->group; c++)
-        for (int64_t t = 0; t < taps; t++) {
-            float *to = dst + (c / ORTC_BLOCK * taps + t) * ORTC_BLOCK + c % ORTC_BLOCK;
-            const void *from = ortc_product_at(w, c * taps + t, type);
+    for (int64_t c = 0; c < g->group * each; c++)
+        for (int64_t i = 0; i < taps * each; i++) { /* [channel][tap] */
+            float *to = dst + (c / ORTC_BLOCK * taps * each + i % taps * each + i / taps) * ORTC_BLOCK +
+                        c % ORTC_BLOCK;
+            const void *from = ortc_product_at(w, c * taps * each + i, type);
             if (ortc_dtype_bits(type) == 8)
                 *to = type == ORTC_I8 ? *(const int8_t *)from : (float)(*(const uint8_t *)from - 128);
             else
@@ -296,6 +302,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
     ortc_blocked_windows w = {.lines = lines,
                               .line = line,
                               .step = e->stride[2] * x_pixel,
+                              .each = (size_t)p->each,
                               .blocks = (size_t)p->wide,
                               .lo = lo,
                               .hi = hi};
@@ -326,7 +333,8 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
             words.step = (size_t)(e->stride[2] * ORTC_BLOCK);
             words.y = (int32_t *)(void *)sums;
         }
-        w.w = (const float *)j->a->w + b * p->taps * ORTC_BLOCK, w.bias = j->a->bias + b * ORTC_BLOCK;
+        w.w = (const float *)j->a->w + b * p->taps * p->each * ORTC_BLOCK,
+        w.bias = j->a->bias + b * ORTC_BLOCK;
         w.half = clips && lanes == ORTC_BLOCK;
         if (p->halves) w.lo = w.half ? lo : -INFINITY, w.hi = w.half ? hi : INFINITY;
         const int64_t tile = straight ? width : p->tile;

@@ -1,7 +1,8 @@
 /* Depthwise convolution of values in blocks of 16 channels: each channel has one filter of its own, so that a
  * vector of channels is multiplied by a vector of weights, and nothing is broadcast or laid out: x is read
- * where it lies, and taps beside the image are left out. Weights are f32, [block][tap][16]. Rules of
- * blocked.h. Or all blocks lie side by side in each pixel: [image][..positions][channels]. Bytes are f32 less
+ * where it lies, and taps beside the image are left out. Or groups of 2, 4 or 8 channels have as many
+ * filters, which lie in one block: then that vector is turned so often. Weights are f32, [block][tap][channel
+ * of a group][16]. Rules of blocked.h. Or all blocks lie side by side in each pixel: [image][..positions][channels]. Bytes are f32 less
  * their zero points, whose sums are exact: those of ORTC_DEPTHWISE_EXACT taps stay below 2^24.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
@@ -21,6 +22,7 @@ typedef struct ortc_blocked_depthwise_plan {
     int64_t words;                   /* of a line of the window */
     int64_t size;                    /* bytes of an element of x */
     int64_t images, channels, blocks;
+    int64_t each;        /* channels, and filters, of a group */
     int64_t wide, parts; /* blocks of a pixel: 1, or all; how many such parts an image has */
     int64_t in_count, out_count, taps;
     int64_t rows, row_tasks, grain;

@@ -78,8 +78,9 @@ typedef struct ortc_blocked_column {
 } ortc_blocked_column;
 typedef struct ortc_blocked_windows {
     size_t lines, columns;   /* of a window */
+    size_t each;             /* channels and filters of a group: 1, or of one block 2, 4, 8 (most_each) */
     const char *const *line; /* [row][line]: rows of the image, in f32; NULL: beside it */
-    const float *w;          /* [block][line][column][16] */
+    const float *w;          /* [block][line][column][channel of a group][16] */
     const ortc_blocked_column *column;
     int64_t first, end;    /* pixels that see all columns */
     int64_t step;          /* bytes of x from a pixel to the next, */
@@ -157,6 +158,7 @@ typedef struct ortc_blocked_uk {
     size_t half_pixels;
     ortc_blocked_tile_fn *half_dense, *half_stem;
     ortc_blocked_windows_fn *depthwise; /* of f32 */
+    int64_t most_each;                  /* of its groups */
     /* n pixels of 16 channels, `step` elements apart, to f32, side by side. By ORTC_FLOAT_*. */
     void (*widen[3])(size_t n, const void *x, size_t step, float *y);
     /* n elements of u8, or s8, less `zero`, to f32. */

@@ -296,28 +296,60 @@ VFN void end_strip(const int wide, const int np, const window_row *row, int64_t 
     }
 }
 
-/* A strip of np pixels from `at` on: each tap is a block of weights and a load for every sum. whole: all of
- * them see all columns. */
-VFN void strip(const int whole, const int np, const window_row *row, int64_t at)
+/* Groups of 2, 4 or 8 channels: what channel e of each of them holds, for all channels of the group. */
+#if defined(__AVX512F__)
+#define MOST_EACH 8
+#define QUARTERS(x, how) _mm512_permute_ps(x, how)
+#define HALVES(x, how) _mm512_castpd_ps(_mm512_permutex_pd(_mm512_castps_pd(x), how))
+#elif defined(__AVX2__)
+#define MOST_EACH 8
+#define QUARTERS(x, how) (vf32) _mm256_permute_ps((__m256)(x), how)
+#define HALVES(x, how) (vf32) _mm256_permute4x64_pd((__m256d)(x), how)
+#else
+#define MOST_EACH 1
+#endif
+VFN vf32 channel_of(const int each, const int e, vf32 x)
+{
+#if MOST_EACH > 1
+    if (each == 8) x = e < 4 ? HALVES(x, 0x44) : HALVES(x, 0xee); /* 128 bits, twice */
+    if (each == 2) return e == 0 ? QUARTERS(x, 0xa0) : QUARTERS(x, 0xf5);
+    if (each > 2) switch (e % 4) {
+        case 0: return QUARTERS(x, 0x00);
+        case 1: return QUARTERS(x, 0x55);
+        case 2: return QUARTERS(x, 0xaa);
+        default: return QUARTERS(x, 0xff);
+        }
+#endif
+    (void)each, (void)e;
+    return x;
+}
+
+/* A strip of np pixels from `at` on: each tap is a block of weights and a load for every sum, for each of the
+ * channels of a group. whole: all of them see all columns. */
+VFN void strip(const int whole, const int np, const int each, const window_row *row, int64_t at)
 {
     const ortc_blocked_windows *t = row->t;
     const float *w = row->w;
     vf32 sum[STRIP][VECTORS];
     begin_strip(np, row, sum);
-    for (size_t l = 0; l < t->lines; l++, w += t->columns * ORTC_BLOCK) {
+    for (size_t l = 0; l < t->lines; l++, w += t->columns * (size_t)each * ORTC_BLOCK) {
         const char *line = row->line[l];
         if (!line) continue;
         for (size_t c = 0; c < t->columns; c++) {
             const ortc_blocked_column *column = &t->column[c];
             const char *x = line + at * t->step + column->x + row->channel * (int64_t)sizeof(float);
-            vf32 wv[VECTORS];
+            vf32 wv[MOST_EACH][VECTORS];
             if (!whole && (at < column->first || at >= column->end)) continue;
-            UNROLL for (int j = 0; j < VECTORS; j++)
-                wv[j] = v_load_f32(w + c * ORTC_BLOCK + j * LANES, LANES);
+            UNROLL for (int k = 0; k < each * VECTORS; k++) wv[k / VECTORS][k % VECTORS] =
+                v_load_f32(w + c * (size_t)each * ORTC_BLOCK + k * LANES, LANES);
             UNROLL for (int p = 0; p < np; p++)
             {
                 UNROLL for (int j = 0; j < VECTORS; j++)
-                    sum[p][j] = v_fma(wv[j], load(F32, x + p * t->step + (size_t)(j * LANES) * 4), sum[p][j]);
+                {
+                    const vf32 xv = load(F32, x + p * t->step + (size_t)(j * LANES) * 4);
+                    UNROLL for (int e = 0; e < each; e++)
+                        sum[p][j] = v_fma(wv[e][j], channel_of(each, e, xv), sum[p][j]);
+                }
             }
         }
     }
@@ -326,8 +358,8 @@ VFN void strip(const int whole, const int np, const window_row *row, int64_t at)
 /* n pixels, up to np, whose windows have C columns side by side, S pixels from one to the next: what they
  * read is loaded once for all. x0: where tap 0 of the first lies in the row. Only C / 2 of it on either side
  * may lie beside the image. Sums are those of `strip`, in the same order. */
-VFN void slide(const int C, const int S, const int wide, const int np, const window_row *row, int64_t at,
-               int64_t n, int64_t x0)
+VFN void slide(const int C, const int S, const int wide, const int each, const int np, const window_row *row,
+               int64_t at, int64_t n, int64_t x0)
 {
     const ortc_blocked_windows *t = row->t;
     const int64_t inside = t->width - x0, needed = (n - 1) * S + C, end = inside < needed ? inside : needed;
@@ -335,13 +367,13 @@ VFN void slide(const int C, const int S, const int wide, const int np, const win
     const float *w = row->w;
     vf32 sum[SLIDE][VECTORS];
     begin_strip(np, row, sum);
-    for (size_t l = 0; l < t->lines; l++, w += C * ORTC_BLOCK) {
+    for (size_t l = 0; l < t->lines; l++, w += C * each * ORTC_BLOCK) {
         const float *x = (const float *)(const void *)row->line[l];
-        vf32 wv[7][VECTORS];
+        vf32 wv[7 * MOST_EACH][VECTORS];
         if (!x) continue;
         x += x0 * pixel + row->channel;
         __asm__("" : "+r"(x)); /* one address, and not one for each pixel */
-        UNROLL for (int c = 0; c < C; c++)
+        UNROLL for (int c = 0; c < C * each; c++)
         {
             UNROLL for (int j = 0; j < VECTORS; j++)
                 wv[c][j] = v_load_f32(w + c * ORTC_BLOCK + j * LANES, LANES);
@@ -356,11 +388,12 @@ VFN void slide(const int C, const int S, const int wide, const int np, const win
                 xv[j] = v_load_f32(x + i * pixel + j * LANES, LANES);
                 KEEP(xv[j]);
             }
-            UNROLL for (int c = C - 1; c >= 0; c--)
+            UNROLL for (int k = 0; k < each * C; k++)
             {
+                const int e = k / C, c = C - 1 - k % C;
                 if (i < c || (i - c) % S || (i - c) / S >= np) continue;
-                UNROLL for (int j = 0; j < VECTORS; j++)
-                    sum[(i - c) / S][j] = v_fma(wv[c][j], xv[j], sum[(i - c) / S][j]);
+                UNROLL for (int j = 0; j < VECTORS; j++) sum[(i - c) / S][j] =
+                    v_fma(wv[c * each + e][j], channel_of(each, e, xv[j]), sum[(i - c) / S][j]);
             }
         }
     }
@@ -369,19 +402,33 @@ VFN void slide(const int C, const int S, const int wide, const int np, const win
 #define SLIDE_OF(C, S) \
     static void slide_##C##_##S(const window_row *row, int64_t at, int64_t n, int64_t x0) \
     { \
-        slide(C, S, 0, SLIDE, row, at, n, x0); \
+        slide(C, S, 0, 1, SLIDE, row, at, n, x0); \
     } \
     static void wide_##C##_##S(const window_row *row, int64_t at, int64_t n, int64_t x0) \
     { \
-        slide(C, S, 1, SLIDE, row, at, n, x0); \
+        slide(C, S, 1, 1, SLIDE, row, at, n, x0); \
     }
-#define SLIDE_ENTRY(C, S) {C, S, {slide_##C##_##S, wide_##C##_##S}},
+#define SLIDE_ENTRY(C, S) {1, C, S, {slide_##C##_##S, wide_##C##_##S}},
 EACH_SLIDE(SLIDE_OF)
+
+/* Windows of groups. */
+#if MOST_EACH > 1
+#define EACH_GROUP(X) X(2, 3, 1) X(2, 3, 2) X(4, 3, 1) X(4, 3, 2) X(8, 3, 1) X(8, 3, 2)
+#else
+#define EACH_GROUP(X)
+#endif
+#define GROUP_OF(E, C, S) \
+    static void group_##E##_##C##_##S(const window_row *row, int64_t at, int64_t n, int64_t x0) \
+    { \
+        slide(C, S, 0, E, SLIDE, row, at, n, x0); \
+    }
+#define GROUP_ENTRY(E, C, S) {E, C, S, {group_##E##_##C##_##S, NULL}},
+EACH_GROUP(GROUP_OF)
 
 typedef void strip_fn(const window_row *row, int64_t at, int64_t n, int64_t x0);
 
 typedef struct slide_line {
-    size_t columns;
+    size_t each, columns;
     int64_t step;     /* pixels */
     strip_fn *run[2]; /* of one block, of several */
 } slide_line;
@@ -392,16 +439,33 @@ static int64_t one_strip(int64_t end, const ortc_blocked_windows *t, int64_t at)
     const int64_t whole = at < t->first ? 0 : (t->end < end ? t->end : end) - at; /* see all columns */
     return whole >= STRIP ? STRIP : whole >= STRIP / 2 ? STRIP / 2 : 1;
 }
-static void by_columns(const window_row *row, int64_t at, int64_t np, int64_t x0)
+#define BY_COLUMNS(E) \
+    static void by_columns_##E(const window_row *row, int64_t at, int64_t np, int64_t x0) \
+    { \
+        (void)x0; \
+        if (np == STRIP) \
+            strip(1, STRIP, E, row, at); \
+        else if (np > 1) \
+            strip(1, STRIP / 2, E, row, at); \
+        else \
+            strip(0, 1, E, row, at); \
+    }
+BY_COLUMNS(1)
+#if MOST_EACH > 1
+BY_COLUMNS(2)
+BY_COLUMNS(4)
+BY_COLUMNS(8)
+static strip_fn *by_columns(size_t each)
 {
-    (void)x0;
-    if (np == STRIP)
-        strip(1, STRIP, row, at);
-    else if (np > 1)
-        strip(1, STRIP / 2, row, at);
-    else
-        strip(0, 1, row, at);
+    return each == 8 ? by_columns_8 : each == 4 ? by_columns_4 : each == 2 ? by_columns_2 : by_columns_1;
 }
+#else
+static strip_fn *by_columns(size_t each)
+{
+    (void)each;
+    return by_columns_1;
+}
+#endif
 
 /* A strip of all blocks. */
 static void each_block(strip_fn *run, window_row *row, int64_t at, int64_t n, int64_t x0)
@@ -418,11 +482,13 @@ static void each_block(strip_fn *run, window_row *row, int64_t at, int64_t n, in
 /* Rows in strips, of nearly the same length where they slide. */
 static void depthwise(int64_t rows, int64_t n, const ortc_blocked_windows *t)
 {
-    static const slide_line slides[] = {EACH_SLIDE(SLIDE_ENTRY){.columns = 0}};
+    static const slide_line slides[] = {EACH_SLIDE(SLIDE_ENTRY) EACH_GROUP(GROUP_ENTRY){.columns = 0}};
+    strip_fn *const by_column = by_columns(t->each);
     const int64_t pixel = pixel_of(1, t) * (int64_t)sizeof(float), step = t->stride, end = t->from + n;
     const slide_line *slide = slides;
     const ortc_blocked_column *column = t->column;
-    while (slide->columns && (slide->columns != t->columns || slide->step != step)) slide++;
+    while (slide->columns && (slide->each != t->each || slide->columns != t->columns || slide->step != step))
+        slide++;
     const int beside = slide->columns && column[1].x - column[0].x == pixel;
     const int64_t half = (int64_t)t->columns / 2, first = t->left;
     for (int64_t r = 0; r < rows; r++) {
@@ -437,7 +503,7 @@ static void depthwise(int64_t rows, int64_t n, const ortc_blocked_windows *t)
                 left--;
             } else {
                 np = one_strip(end, t, at);
-                each_block(by_columns, &row, at, np, x0);
+                each_block(by_column, &row, at, np, x0);
                 left = 0;
             }
         }
@@ -526,6 +592,7 @@ const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
                                                  half_dense,
                                                  half_stem,
                                                  depthwise,
+                                                 MOST_EACH,
                                                  {widen_f32, widen_f16, widen_bf16},
                                                  widen_bytes,
                                                  to_integers,

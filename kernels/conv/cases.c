@@ -96,6 +96,13 @@ const ortc_case ortc_cases_conv[] = {
     {"Conv", "T[1,40,5,6] T[40,1,3,3]! T[40]!", "group=40 pads=[2,2,0,1] strides=[2,1] dilations=[1,2]",
      BY_F32, .needs = NEED},
     {"Conv", "T[1,17,40] T[17,1,7]!", "group=17 pads=[3,3]", BY_F32, .needs = NEED},
+    /* groups of few channels, in blocks */
+    {"Conv", "T[2,32,9,31] T[32,4,3,3]! T[32]!", "group=8 pads=[1,1,1,1]", BY_F32, .needs = NEED,
+     .tolerance = 4},
+    {"Conv", "T[1,40,10,13] T[40,8,3,3]!", "group=5 pads=[1,2,0,1] strides=[2,2]", BY_F32, .needs = NEED,
+     .tolerance = 4},
+    {"Conv", "T[1,22,5,19] T[22,2,2,5]! T[22]!", "group=11 pads=[1,4,0,0] dilations=[1,2]", BY_F32,
+     .needs = NEED, .tolerance = 4},
     /* windows far wider than the image */
     {"Conv", "T[1,17,5,6] T[17,1,3,3]!", "group=17 pads=[1100,1100,1100,1100] dilations=[1100,1100]", BY_F32,
      .needs = NEED},

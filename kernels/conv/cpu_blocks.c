@@ -2,7 +2,7 @@
  * bf16: further candidates beside those of plain values (cpu.c):
  *   conv.blocked            windows over blocks, constant W; groups of whole blocks (blocked.h)
  *   conv.blocked_1x1        the same for windows of one element
- *   conv.blocked_depthwise  a filter for each channel (blocked_depthwise.h)
+ *   conv.blocked_depthwise  a filter for each channel, or groups of few (blocked_depthwise.h)
  *   conv.depthwise_rows     the same of pixels as rows of channels, which are neither plain nor in blocks
  *   conv.stem               a plain image of up to 4 channels becomes blocks; of bf16 by pairs, too
  *   conv.winograd_2x2       windows of 3x3 without strides: by tiles of so many pixels (winograd.h)
@@ -255,7 +255,9 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
         const ortc_window_extents *e = &b->depthwise.extents;
         const double blocks = (double)(b->depthwise.images * b->depthwise.blocks);
         const double far = b->depthwise.wide > 1 ? blocks * (double)(g->in_count + g->out_count) : 0;
-        return far + 2 * least * (double)(b->depthwise.blocks * ORTC_BLOCK) / (double)g->group +
+        return far +
+               (g->channels > 1 ? 1.5 : 2) * least * (double)(b->depthwise.blocks * ORTC_BLOCK) /
+                   (double)b->depthwise.channels +
                40 * blocks * (double)(e->out[0] * e->out[1]);
     }
     const int64_t row = d->flat ? d->rows * d->segment : d->segment;
@@ -287,7 +289,7 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
     if (ortc_conv_is_empty(&g) || !open_way(&g, q->in[0].dtype, way, 1, &b))
         return ortc_no(why,
                        way == STEM        ? "more than %d channels, or groups"
-                       : way == DEPTHWISE ? "not one channel and filter a group"
+                       : way == DEPTHWISE ? "groups are not of one channel and filter, or of 2, 4 or 8"
                        : way == ROWS      ? "not one channel and filter a group, or not whole blocks of them"
                        : pixels_of(way)   ? "not a window of 3x3 without strides and groups"
                                           : "groups are not whole blocks, or too large",

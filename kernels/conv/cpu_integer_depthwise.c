@@ -42,6 +42,8 @@ static ortc_blocked_depthwise_plan plan_of(const pack_param *p)
 static ortc_conv_geometry geometry_of(const pack_param *p)
 {
     return (ortc_conv_geometry){.group = p->channels,
+                                .channels = 1,
+                                .filters = 1,
                                 .kernel_count = p->kernel[0] * p->kernel[1] * p->kernel[2]};
 }
 

@@ -533,10 +533,10 @@ Test(plan, conv_is_chosen_by_shape)
     static const struct {
         int64_t channels, extent, filters, window, group;
         const char *kernel;
-    } table[] = {{32, 16, 32, 3, 32, "conv.depthwise"},    {8, 32, 8, 3, 2, "conv.columns"},
-                 {64, 32, 64, 1, 1, "conv.pointwise"},     {64, 56, 64, 3, 1, "conv.winograd_4x4"},
-                 {128, 7, 128, 1, 1, "conv.turned"},       {128, 7, 4, 3, 2, "conv.columns"},
-                 {1024, 7, 1024, 1, 1, "conv.blocked_1x1"}};
+    } table[] = {{32, 16, 32, 3, 32, "conv.depthwise"},     {12, 32, 12, 3, 4, "conv.columns"},
+                 {64, 32, 64, 1, 1, "conv.pointwise"},      {64, 56, 64, 3, 1, "conv.winograd_4x4"},
+                 {128, 7, 128, 1, 1, "conv.turned"},        {128, 7, 4, 3, 2, "conv.columns"},
+                 {1024, 7, 1024, 1, 1, "conv.blocked_1x1"}, {64, 32, 64, 3, 16, "conv.blocked_depthwise"}};
     ortc_cpu_features_set_mask(~(uint32_t)ORTC_CPU_AMX);
     for (size_t i = 0; i < ORTC_LENGTH(table); i++) {
         if (i) cr_assert_not_null(g = ortc_graph_create(NULL));
@@ -657,8 +657,8 @@ static ortc_status plan_chosen(const char *choice)
 
 Test(plan, a_choice_can_be_forced)
 {
-    conv(image(8, 32), 8, 3, 2);
-    give(0, ORTC_F32, 4, (int64_t[]){1, 8, 32, 32});
+    conv(image(12, 32), 12, 3, 4);
+    give(0, ORTC_F32, 4, (int64_t[]){1, 12, 32, 32});
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK);
     cr_assert_eq(plan_chosen("Relu=relu.fast"), ORTC_OK, "%s", e.text);
     cr_expect_str_eq(p->steps[0].name, "conv.columns");

@@ -92,6 +92,9 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
     c->depthwise = !tiles && !pairs && !c->stem && rng_next(r) % 3 == 0;
     if (c->depthwise) g->group = rng_range(r, 2, 70), g->channels = g->filters = 1;
     if (c->depthwise && rng_next(r) % 2) c->wide = 1, g->group = ORTC_BLOCK * rng_range(r, 1, 5);
+    const int64_t each = c->depthwise && !c->wide ? 1 << rng_range(r, 0, 3) : 1;
+    if (each <= ortc_blocked_uk_get()->most_each && each > 1) /* of a group */
+        g->channels = g->filters = each, g->group = rng_range(r, 2, 70 / each);
     const int may = !tiles || c->kind == ORTC_TILED_PIECES;
     c->winograd = may && !c->stem && g->group == 1 && rng_next(r) % 2 ? rng_next(r) % 2 ? 4 : 2 : 0;
     if (c->winograd) g->spatial = rng_next(r) % 3 ? 2 : 3;
