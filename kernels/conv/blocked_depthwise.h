@@ -2,8 +2,9 @@
  * vector of channels is multiplied by a vector of weights, and nothing is broadcast or laid out: x is read
  * where it lies, and taps beside the image are left out. Or groups of 2, 4 or 8 channels have as many
  * filters, which lie in one block: then that vector is turned so often. Weights are f32, [block][tap][channel
- * of a group][16]. Rules of blocked.h. Or all blocks lie side by side in each pixel: [image][..positions][channels]. Bytes are f32 less
- * their zero points, whose sums are exact: those of ORTC_DEPTHWISE_EXACT taps stay below 2^24.
+ * of a group][16]. Rules of blocked.h. Or all blocks lie side by side in each pixel: [image][..positions]
+ * [channels]. Bytes are f32 less their zero points, whose sums are exact: those of ORTC_DEPTHWISE_EXACT taps
+ * stay below 2^24.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
 #define ORTC_KERNELS_CONV_BLOCKED_DEPTHWISE_H
