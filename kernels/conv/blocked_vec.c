@@ -340,8 +340,11 @@ VFN void strip(const int whole, const int np, const int each, const window_row *
             const char *x = line + at * t->step + column->x + row->channel * (int64_t)sizeof(float);
             vf32 wv[MOST_EACH][VECTORS];
             if (!whole && (at < column->first || at >= column->end)) continue;
-            UNROLL for (int k = 0; k < each * VECTORS; k++) wv[k / VECTORS][k % VECTORS] =
-                v_load_f32(w + c * (size_t)each * ORTC_BLOCK + k * LANES, LANES);
+            UNROLL for (int k = 0; k < each * VECTORS; k++)
+            {
+                const float *of = w + c * (size_t)each * ORTC_BLOCK + k * LANES;
+                wv[k / VECTORS][k % VECTORS] = v_load_f32(of, LANES);
+            }
             UNROLL for (int p = 0; p < np; p++)
             {
                 UNROLL for (int j = 0; j < VECTORS; j++)
@@ -390,10 +393,10 @@ VFN void slide(const int C, const int S, const int wide, const int each, const i
             }
             UNROLL for (int k = 0; k < each * C; k++)
             {
-                const int e = k / C, c = C - 1 - k % C;
-                if (i < c || (i - c) % S || (i - c) / S >= np) continue;
-                UNROLL for (int j = 0; j < VECTORS; j++) sum[(i - c) / S][j] =
-                    v_fma(wv[c * each + e][j], channel_of(each, e, xv[j]), sum[(i - c) / S][j]);
+                const int e = k / C, c = C - 1 - k % C, q = (i - c) / S;
+                if (i < c || (i - c) % S || q >= np) continue;
+                UNROLL for (int j = 0; j < VECTORS; j++)
+                    sum[q][j] = v_fma(wv[c * each + e][j], channel_of(each, e, xv[j]), sum[q][j]);
             }
         }
     }
