@@ -500,8 +500,8 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                                p->n - q * nr >= nr ? nr : ortc_form_padded(f, p->n - q * nr));
             /* several panels at once, which are whole ones and lie one behind the other */
             const int as_packed = p->how_b == ORTC_PRODUCT_PACKED || p->flags & ORTC_PRODUCT_PASSING_B;
-            const int row = p->m == 1 && as_packed && g1 - g == ORTC_UK_ROW_PANELS && p->n >= g1 * nr &&
-                            packed_kc == ch.kc;
+            const int row = p->m == 1 && p->line->can & ORTC_LINE_ROW && as_packed &&
+                            g1 - g == ORTC_UK_ROW_PANELS && p->n >= g1 * nr && packed_kc == ch.kc;
             for (int64_t b = b0; !p->near && b < b1; b++) {
                 for (int64_t q = g, n = row ? ORTC_UK_ROW_PANELS : 1; q < g1; q += n) {
                     const int64_t n0 = q * nr;
