@@ -36,19 +36,22 @@ static bool is_hidden(const ortc_attend_job *j, const char *mask, int64_t key)
     }
 }
 
+static int64_t mask_bytes(const ortc_attend_job *j) /* of an element */
+{
+    return j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind);
+}
+
 static const char *mask_of(const ortc_attend_job *j, int64_t b, int64_t head, int64_t i)
 {
     const int64_t at = b * j->mask_step[0] + head * j->mask_step[1] + i * j->mask_step[2];
-    const int64_t bytes = j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind);
     if (j->mask_kind == ORTC_MASK_NONE) return NULL;
-    return (const char *)j->call->in[ORTC_ATTN_MASK].data + at * bytes;
+    return (const char *)j->call->in[ORTC_ATTN_MASK].data + at * mask_bytes(j);
 }
 
 /* Without what the mask hides at either end: masks of padding, and causal ones that are given as tensors. */
 static ortc_attend_range without_ends(const ortc_attend_job *j, const char *mask, ortc_attend_range r)
 {
-    const int64_t size = j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind),
-                  each = 8 / size;
+    const int64_t size = mask_bytes(j), each = 8 / size;
     uint64_t hidden = j->mask_kind == ORTC_MASK_F32    ? UINT64_C(0xff800000ff800000)
                       : j->mask_kind == ORTC_MASK_F16  ? UINT64_C(0xfc00fc00fc00fc00)
                       : j->mask_kind == ORTC_MASK_BF16 ? UINT64_C(0xff80ff80ff80ff80)
@@ -95,7 +98,7 @@ static ortc_attend_range scores_of(const ortc_attend_task *t, int64_t r, int64_t
     const ortc_attend_job *j = t->j;
     const int64_t row = t->first + r, begin = min64(max64(t->seen[r].begin - at, 0), n);
     *mask = mask_of(j, t->b, ortc_attend_head_of(t, row), ortc_attend_index_of(t, row));
-    if (*mask) *mask += at * (j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind));
+    if (*mask) *mask += at * mask_bytes(j);
     return (ortc_attend_range){begin, max64(min64(t->seen[r].end - at, n), begin)};
 }
 
@@ -106,7 +109,7 @@ void ortc_attend_ask(const ortc_attend_task *t, int64_t r0, int64_t rows, int64_
     for (int64_t r = r0; r < r0 + rows; r++) {
         const char *mask;
         const ortc_attend_range of = scores_of(t, r, at, n, &mask);
-        const int64_t bytes = j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind);
+        const int64_t bytes = mask_bytes(j);
         for (int64_t i = of.begin * bytes; i < of.end * bytes; i += 64) __builtin_prefetch(mask + i);
     }
 }
@@ -117,24 +120,35 @@ static void results_times(ortc_attend_task *t, int64_t r, float by)
     if (by != 1) p->body->scale((size_t)p->value_size, t->o + r * p->value_size, by);
 }
 
+/* Some rows from r0 on, `ld` apart from s on, as products. */
+static void find_products(const ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n,
+                          float *s, int64_t ld, ortc_attend_products *x)
+{
+    for (int64_t k = 0; k < rows; k++) {
+        const char *mask;
+        const ortc_attend_range of = scores_of(t, r0 + k, at, n, &mask);
+        x[k] = (ortc_attend_products){.begin = (size_t)of.begin,
+                                      .end = (size_t)of.end,
+                                      .s = s + k * ld,
+                                      .mask = mask,
+                                      .row = &t->state[r0 + k]};
+    }
+}
+
 void ortc_attend_weigh(ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at, int64_t n, float *s,
                        int64_t ld, float factor)
 {
     const ortc_attend_job *j = t->j;
-    const int64_t size = j->mask_kind == ORTC_MASK_BOOL ? 1 : (int64_t)bytes_of(j->mask_kind);
     for (int64_t i = 0, some; i < rows; i += some) {
         ortc_attend_products x[ORTC_ATTEND_TOGETHER];
         some = min64(rows - i, ORTC_ATTEND_TOGETHER);
-        for (int64_t k = 0; k < some; k++) {
-            const char *mask;
-            const ortc_attend_range of = scores_of(t, r0 + i + k, at, n, &mask);
-            float *row = s + (i + k) * ld;
-            for (int64_t e = 0; e < of.begin; e++) row[e] = 0;
-            for (int64_t e = of.end; e < n; e++) row[e] = 0;
-            x[k] = (ortc_attend_products){.end = (size_t)(of.end - of.begin),
-                                          .s = row + of.begin,
-                                          .mask = mask ? mask + of.begin * size : NULL,
-                                          .row = &t->state[r0 + i + k]};
+        find_products(t, r0 + i, some, at, n, s + i * ld, ld, x);
+        for (ortc_attend_products *row = x; row < x + some; row++) {
+            for (size_t e = row->end; e < (size_t)n; e++) row->s[e] = 0;
+            if (row->begin == 0) continue;
+            memset(row->s, 0, row->begin * sizeof *row->s); /* the row begins at the first that is seen */
+            if (row->mask) row->mask = (const char *)row->mask + row->begin * (size_t)mask_bytes(j);
+            row->s += row->begin, row->end -= row->begin, row->begin = 0;
         }
         j->p->body->weigh((size_t)some, x, factor, j->mask_kind, j->s->softcap);
         for (int64_t k = 0; k < some; k++) results_times(t, r0 + i + k, x[k].by);
@@ -148,16 +162,8 @@ void ortc_attend_halve(ortc_attend_task *t, int64_t r0, int64_t rows, int64_t at
     for (int64_t i = 0, some; i < rows; i += some) {
         ortc_attend_products x[ORTC_ATTEND_TOGETHER];
         some = min64(rows - i, ORTC_ATTEND_TOGETHER);
-        for (int64_t k = 0; k < some; k++) {
-            const char *mask;
-            const ortc_attend_range of = scores_of(t, r0 + i + k, at, n, &mask);
-            x[k] = (ortc_attend_products){.begin = (size_t)of.begin,
-                                          .end = (size_t)of.end,
-                                          .s = t->s + (i + k) * ld,
-                                          .mask = mask,
-                                          .row = &t->state[r0 + i + k],
-                                          .to = (uint16_t *)(void *)t->p + (i + k) * ORTC_ATTEND_GROUP};
-        }
+        find_products(t, r0 + i, some, at, n, t->s + i * ld, ld, x);
+        for (int64_t k = 0; k < some; k++) x[k].to = (uint16_t *)(void *)t->p + (i + k) * ORTC_ATTEND_GROUP;
         j->p->body->halve((size_t)some, x, (size_t)ortc_attend_in_groups(n), j->scale, j->mask_kind,
                           j->s->softcap, (size_t)(mr * ORTC_ATTEND_GROUP));
         for (int64_t k = 0; k < some; k++) results_times(t, r0 + i + k, x[k].by);

@@ -195,15 +195,23 @@ VFN vf32 weights(const ortc_attend_products *x, float scale, float most)
     return v_add(sum0, sum1);
 }
 
-VFN void weigh_rows(const int kind, const size_t rows, ortc_attend_products *x, float factor)
+/* What the weights of each row refer to. */
+VFN void references(const int kind, const size_t rows, const ortc_attend_products *x, float factor,
+                    float *most)
 {
     vf32 v[ORTC_ATTEND_TOGETHER];
-    float most[ORTC_ATTEND_TOGETHER];
     for (size_t k = 0; k < rows; k++) v[k] = largest(kind, &x[k], factor);
     for (size_t k = 0; k < rows; k++) {
         const float top = V_ACROSS(v_max, v[k]);
         most[k] = reference(x[k].row, kind == ORTC_MASK_NONE ? top * factor : top);
     }
+}
+
+VFN void weigh_rows(const int kind, const size_t rows, ortc_attend_products *x, float factor)
+{
+    vf32 v[ORTC_ATTEND_TOGETHER];
+    float most[ORTC_ATTEND_TOGETHER];
+    references(kind, rows, x, factor, most);
     for (size_t k = 0; k < rows; k++) v[k] = weights(&x[k], kind == ORTC_MASK_NONE ? factor : 1, most[k]);
     for (size_t k = 0; k < rows; k++) x[k].by = go_on(x[k].row, most[k], V_ACROSS(v_sum, v[k]));
 }
@@ -278,11 +286,7 @@ VFN void halve_rows(const int kind, const size_t rows, ortc_attend_products *x, 
 {
     vf32 v[ORTC_ATTEND_TOGETHER];
     float most[ORTC_ATTEND_TOGETHER];
-    for (size_t k = 0; k < rows; k++) v[k] = largest(kind, &x[k], factor);
-    for (size_t k = 0; k < rows; k++) {
-        const float top = V_ACROSS(v_max, v[k]);
-        most[k] = reference(x[k].row, kind == ORTC_MASK_NONE ? top * factor : top);
-    }
+    references(kind, rows, x, factor, most);
     if (n < LONG) AMX_WAKE();
     for (size_t k = 0; k < rows; k++) {
         v[k] = powers(&x[k], n, kind == ORTC_MASK_NONE ? factor : 1, most[k], step);

@@ -128,8 +128,8 @@ VFN void channel(const int type, const int vectors, const int np, const int nb, 
     }
 }
 
-/* half: of the block's vectors. some: of the taps, which have jumps; only these may be far, as the question
- * takes 2 % of others' time. */
+/* half: of the block's vectors. some: of the taps, which have jumps; only these may be far: the loops that
+ * most of a network goes through do not ask. */
 VFN void tile(const int type, const int stem, const int half, const int some, const int np, const int nb,
               const ortc_blocked_tile *t)
 {
