@@ -1,11 +1,18 @@
-/* graph/normalise/decided_where.c: Where of an integer vector whose choices are known before it is run.
+/* graph/normalise/decided_where.c: Where whose choices are known before it is run.
  *
- *   y = Where(Equal(x, c), a, x)        c, a constants
+ *   y = Where(Equal(x, c), a, x)        x an integer vector; c, a constants
  *
  * So exporters ask of each target of an Expand whether it is -1. Extents are not below zero, so that each
  * element is decided: y = x + d, d a constant, which shape functions carry symbols through; y = x where d is
  * 0.
+ *
+ *   y = Where(IsNaN(x), a, x)           x = DequantizeLinear of 8 bits by finite scales
+ *
+ * is x: so exporters write what a row with nothing to see becomes, and quantisers put theirs between.
  */
+#include <math.h>
+
+#include "graph/ir/quantised.h"
 #include "match.h"
 
 /* Element i of a constant of one element or of n. */
@@ -73,12 +80,34 @@ static ortc_status replace(ortc_normalise *p, ortc_node *n, const int64_t *d)
     return ORTC_OK;
 }
 
+/* Whether n asks what is no NaN whether it is one, and its result has x's extents. */
+static bool is_number(const ortc_node *n)
+{
+    const ortc_edge *x = n->in[2], *y = n->out[0];
+    const ortc_node *asks = ortc_match_made(n->in[0], "IsNaN", 1);
+    ortc_quantised q;
+    if (!asks || !x || asks->in[0] != x || !ortc_read_dequantised(x, &q) || x->rank < 0 || x->rank != y->rank)
+        return false;
+    for (int32_t i = 0; i < x->rank; i++)
+        if (x->dims[i] == ORTC_DIM_UNKNOWN || x->dims[i] != y->dims[i]) return false;
+    for (int64_t i = 0; i < q.scale->count; i++)
+        if (!(fabsf(ortc_scale_at(q.scale, i)) < 1e30f)) return false;
+    return true;
+}
+
 ortc_status ortc_pass_decided_where(ortc_normalise *p)
 {
     for (ortc_node *n = p->graph->first, *next; n; n = next) {
         int64_t d[64];
         next = n->next;
-        if (ortc_match_is(n, "Where") && n->n_in == 3 && n->out[0] && match(n, d)) ORTC_TRY(replace(p, n, d));
+        if (!ortc_match_is(n, "Where") || n->n_in != 3 || !n->out[0]) continue;
+        if (match(n, d)) {
+            ORTC_TRY(replace(p, n, d));
+        } else if (is_number(n)) {
+            if (!ortc_edge_replace(n->out[0], n->in[2])) return ortc_no_memory(p->error, 0);
+            ortc_node_remove(n);
+            p->edits++;
+        }
     }
     return ORTC_OK;
 }

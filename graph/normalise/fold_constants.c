@@ -6,7 +6,8 @@
  * functions already know (Shape of a static tensor, and the arithmetic behind it) is folded from the known
  * values, without computing. Weights of 8 bits stay quantised where the operand beside them is: providers
  * have products of integers. Other weights that are dequantised become numbers whatever they take, for
- * otherwise they would at each run; but not those that products take in few bits (raise_nbits.c).
+ * otherwise they would at each run, as does what goes on to other nodes over constants; but not those that
+ * products take in few bits (raise_nbits.c).
  */
 #include "graph/ir/infer.h"
 #include "graph/ir/quantised.h"
@@ -24,15 +25,30 @@ static bool static_bytes(const ortc_edge *e, size_t *out)
     return ortc_tensor_bytes(e->type->dtype, count, out);
 }
 
-/* A constant second operand of a product or convolution whose first is dequantised, too. */
+/* A constant second operand of what is done on integers (integer_products.c), whose first is dequantised,
+ * too. */
 static bool is_quantised_weight(const ortc_node *n)
 {
     ortc_quantised q;
     if (n->n_out != 1 || !n->out[0] || !ortc_read_dequantised(n->out[0], &q)) return false;
     for (const ortc_use *u = n->out[0]->uses; u; u = u->next) {
-        const bool heavy = u->node && u->node->op && (u->node->op->flags & ORTC_OP_HEAVY);
-        const ortc_edge *beside = heavy && u->port == 1 ? u->node->in[0] : NULL;
+        const bool on_integers = ortc_is_op(u->node, "Conv") || ortc_is_op(u->node, "MatMul") ||
+                                 ortc_is_op(u->node, "Gemm");
+        const ortc_edge *beside = on_integers && u->port == 1 ? u->node->in[0] : NULL;
         if (beside && ortc_read_dequantised(beside, &q)) return true;
+    }
+    return false;
+}
+
+/* Something of constants alone computes with it, and is folded next: weights that are standardised, and
+ * quantised again. What only moves them is looked at as weights are. */
+static bool goes_on(const ortc_edge *y)
+{
+    for (const ortc_use *u = y ? y->uses : NULL; u; u = u->next) {
+        bool constant = u->node && !ortc_is_op(u->node, "Transpose") && !ortc_is_op(u->node, "Reshape");
+        for (uint32_t i = 0; constant && i < u->node->n_in; i++)
+            constant = !u->node->in[i] || u->node->in[i] == y || ortc_edge_is_const(u->node->in[i]);
+        if (constant) return true;
     }
     return false;
 }
@@ -51,8 +67,8 @@ static bool weighs(const ortc_edge *y, bool turned)
 /* Dequantised weights that are not taken in few bits. */
 static bool is_weight(const ortc_node *n)
 {
-    return n->n_out == 1 && ortc_is_op(n, "DequantizeLinear") && weighs(n->out[0], true) &&
-           !ortc_is_nbits_weight(n->out[0]);
+    return n->n_out == 1 && ortc_is_op(n, "DequantizeLinear") &&
+           (goes_on(n->out[0]) || (weighs(n->out[0], true) && !ortc_is_nbits_weight(n->out[0])));
 }
 
 #define GROWTH_SHARE 64

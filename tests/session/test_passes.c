@@ -140,6 +140,69 @@ static void is_ready(void *arg, const ortc_op *op)
 }
 
 /* Ours are parsed when a model needs them. */
+/* DequantizeLinear of bytes by one scale; they may be 2 MB of constants. */
+static ortc_edge *dequantised(ortc_edge *x, float scale)
+{
+    static float scales[4];
+    static int n;
+    float *s = &scales[n++ % 4];
+    *s = scale;
+    ortc_edge *y = apply("DequantizeLinear", x, constant(ORTC_F32, 0, NULL, s, sizeof *s));
+    return y;
+}
+static ortc_edge *large_weights(int32_t rank, const int64_t *dims)
+{
+    static char bytes[2 << 20];
+    return dequantised(constant(ORTC_I8, rank, dims, bytes, sizeof bytes), 0.5F);
+}
+static ortc_edge *bytes_of(int32_t rank, const ortc_dim *dims)
+{
+    ortc_edge *x = ortc_edge_create(g, "b");
+    ortc_edge_set_shape(x, ortc_tensor_type(ORTC_I8), rank, dims);
+    ortc_graph_add_input(g, "b", x);
+    return x;
+}
+
+/* Weights stay bytes for a product that takes them so, however large; for one that does not, and for what
+ * computes with them, they become numbers, though that is more. */
+Test(passes, dequantised_weights_are_folded_where_no_product_of_integers_takes_them)
+{
+    const int64_t two[2] = {1 << 10, 2 << 10}, four[4] = {128, 1 << 10, 4, 4};
+    const ortc_dim rows[2] = {3, 1 << 10}, image[4] = {1, 128, 5, 5};
+    ortc_edge *x = dequantised(bytes_of(2, rows), 0.25F);
+    cr_expect_not(asks_for(apply("MatMul", x, large_weights(2, two)), 0));
+    x = dequantised(bytes_of(4, image), 0.25F);
+    cr_expect(asks_for(apply("ConvTranspose", x, large_weights(4, four)), 0));
+    x = input("x", 2, rows); /* standardised before they are multiplied */
+    ortc_edge *w = large_weights(2, two);
+    cr_expect(asks_for(apply("MatMul", x, apply("Sub", w, apply("ReduceMean", w, NULL))), 0));
+    const int64_t table[2] = {1 << 10, 2 << 10};
+    const ortc_dim one[1] = {1};
+    ortc_edge *i = ortc_edge_create(g, "i");
+    ortc_edge_set_shape(i, ortc_tensor_type(ORTC_I64), 1, one);
+    ortc_graph_add_input(g, "i", i);
+    cr_expect_not(asks_for(apply("Gather", large_weights(2, table), i), 0), "a table is read here and there");
+}
+
+Test(passes, what_is_dequantised_is_no_nan)
+{
+    const ortc_dim dims[2] = {3, 4};
+    for (int k = 0; k < 3; k++) {
+        static const float zero[1], far[1] = {1e38F};
+        ortc_edge *x = k == 1 ? input("x", 2, dims) : dequantised(bytes_of(2, dims), k == 2 ? *far : 0.5F);
+        ortc_edge *asked = apply("IsNaN", x, NULL), *y = ortc_edge_create(g, NULL);
+        ortc_node *n = ortc_node_create(g, ortc_op_find("", "Where"), NULL, 3, 1);
+        ortc_node_set_in(n, 0, asked);
+        ortc_node_set_in(n, 1, constant(ORTC_F32, 0, NULL, zero, sizeof zero));
+        ortc_node_set_in(n, 2, x);
+        ortc_node_set_out(n, 0, y);
+        ortc_graph_add_output(g, "y", apply("Relu", y, NULL));
+        cr_expect_eq(normalise("decided-where"), k == 0 ? 1u : 0u, "case %d", k);
+        teardown();
+        setup();
+    }
+}
+
 Test(passes, every_schema_can_be_read)
 {
     int count = 0;
