@@ -29,6 +29,7 @@
     X(neg_f) X(abs_f) X(sign_f) X(sqrt_f) X(reciprocal_f) X(floor_f) X(ceil_f) X(round_f) X(is_nan_f) \
     X(to_f16) X(to_bf16) X(i32_of_f) X(f_of_i32) X(bool_of_f) X(bool_of_i32) X(bool_of_i64) \
     X(hard_swish_f) \
+    X(quantise_i8) X(quantise_u8) /* QuantizeLinear by a scale at p and a zero point at q, numbers */ \
     X(exp_f) X(expm1_f) X(log_f) X(log1p_f) X(tanh_f) X(erf_f) X(sigmoid_f) X(sin_f) X(cos_f) X(pow_f) \
     X(gelu_f) \
     X(sigmoid_bf16) X(gelu_bf16) X(gelu_tanh_bf16) /* as exact as values of bf16 are */ \

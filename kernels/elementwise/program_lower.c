@@ -341,6 +341,22 @@ static void cast(lowering *l, const ortc_pw_step *s)
     }
 }
 
+static int is_number(const ortc_pw_step *s) { return s->op == ORTC_PW_CONST && s->type == ORTC_F32; }
+
+/* QuantizeLinear by numbers whose reciprocal is one: what is quantised; -1: it is none. */
+static int32_t find_quantised(const lowering *l, int32_t v, const ortc_pw_step **scale, float *zero)
+{
+    const ortc_pw_step *steps = l->p->steps, *s = &steps[v];
+    if ((s->type != ORTC_U8 && s->type != ORTC_I8) || is_wide(l) || type_of(l, s->a) != ORTC_F32) return -1;
+    s = &steps[s->a], *zero = 0;
+    if (s->op == ORTC_PW_ADD && steps[s->a].op == ORTC_PW_ROUND && is_number(&steps[s->b]))
+        *zero = (float)steps[s->b].k.f, s = &steps[steps[s->a].a];
+    if (s->op != ORTC_PW_DIV || !is_number(&steps[s->b]) || type_of(l, s->a) != ORTC_F32) return -1;
+    *scale = &steps[s->b];
+    const double size = fabs((*scale)->k.f);
+    return size > 0x1p-100 && size < 0x1p100 && fabsf(*zero) <= 255 ? s->a : -1;
+}
+
 /* To integers of 8 and 16 bits. */
 static void saturate(lowering *l, const ortc_pw_step *s)
 {
@@ -349,6 +365,16 @@ static void saturate(lowering *l, const ortc_pw_step *s)
     const int low = to == ORTC_I8 || to == ORTC_I16 ? -(1 << (bits - 1)) : 0, high = low + (1 << bits) - 1;
     if ((to != ORTC_I8 && to != ORTC_U8 && to != ORTC_I16 && to != ORTC_U16) || is_wide(l)) {
         no(l, "a saturating cast to this type is not done here");
+        return;
+    }
+    const int32_t at = (int32_t)(s - l->p->steps);
+    if (l->whole[at]) {
+        const ortc_pw_step *scale;
+        float zero;
+        const int32_t x = find_quantised(l, at, &scale, &zero);
+        bring(l, x);
+        preserve(l, 1);
+        emit(l, l->whole_line[at], number(l, (float)scale->k.f), number(l, zero), NO);
         return;
     }
     bring(l, s->a);
@@ -411,7 +437,13 @@ static void find_rough(lowering *l, int32_t v)
  * be. */
 static void find_whole(lowering *l, int32_t v)
 {
-    const ortc_pw_step *steps = l->p->steps, *s = &steps[v];
+    const ortc_pw_step *steps = l->p->steps, *s = &steps[v], *scale;
+    float zero;
+    if (s->op == ORTC_PW_SATURATE) {
+        l->whole[v] = (uint8_t)(find_quantised(l, v, &scale, &zero) + 1);
+        l->whole_line[v] = s->type == ORTC_U8 ? LINE(quantise_u8) : LINE(quantise_i8);
+        return;
+    }
     if (s->op != ORTC_PW_MUL || type_of(l, v) != ORTC_F32) return;
     /* comparing takes long: there is no Gelu without an erf or a tanh, and HardSwish ends in x times a
      * minimum */
