@@ -74,6 +74,18 @@ static void finish(const reduce_job *j, int64_t first, int64_t n, double *r)
     }
 }
 
+/* Towards zero, and odd where that changed it: what rounds it once more, to 16 bits, rounds as once. */
+static float rounded_to_odd(double r)
+{
+    float f = (float)r;
+    int32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    bits -= fabs((double)f) > fabs(r);
+    bits |= (double)f != r;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
 /* One share of the results first .. first + n, which finishing changes. */
 static void put(const reduce_job *j, int64_t split, int64_t first, int64_t n, double *r)
 {
@@ -87,10 +99,16 @@ static void put(const reduce_job *j, int64_t split, int64_t first, int64_t n, do
     }
     finish(j, first, n, r);
     float *y = j->y->data;
-    if (j->y->dtype == ORTC_F32)
+    if (j->type == ORTC_FLOAT_F32) {
         for (int64_t i = 0; i < n; i++) y[first + i] = (float)r[i];
-    else
-        for (int64_t i = 0; i < n; i++) ortc_store_f64(y, j->y->dtype, first + i, r[i]);
+        return;
+    }
+    for (int64_t at = 0, some; at < n; at += some) {
+        float odd[TILE];
+        some = n - at < TILE ? n - at : TILE;
+        for (int64_t i = 0; i < some; i++) odd[i] = rounded_to_odd(r[at + i]);
+        j->convert->narrow[j->type]((size_t)some, odd, (char *)y + 2 * (first + at));
+    }
 }
 
 /* sum[i] and more[i] become one, in sum: loops that compilers make vectors of. */
@@ -136,14 +154,15 @@ static const float *read_lines(const reduce_job *j, int64_t at, int64_t n, int64
 }
 
 /* Results that are one row each, and lie dense: some are finished together. */
-static void short_rows(const reduce_job *j, int64_t begin, int64_t end)
+static void short_rows(const reduce_job *j, int64_t begin, int64_t end, float *scratch)
 {
     enum { TOGETHER = 64 };
-    const int64_t width = j->dims.width;
-    const float *x = (const float *)(const void *)j->x + begin * width;
+    const int64_t width = j->dims.width,
+                  most = j->type == ORTC_FLOAT_F32 || PIECE / width > TOGETHER ? TOGETHER : PIECE / width;
     double r[TOGETHER];
     for (int64_t n; begin < end; begin += n) {
-        n = end - begin < TOGETHER ? end - begin : TOGETHER;
+        n = end - begin < most ? end - begin : most;
+        const float *x = read(j, begin * width, n * width, scratch);
         for (int64_t k = 0; k < n; k++, x += width)
             r[k] = joined(j, neutral(j),
                           (double)j->body->row[j->fold]((size_t)width, x, j->top ? j->top[begin + k] : 0));
@@ -154,9 +173,9 @@ static void short_rows(const reduce_job *j, int64_t begin, int64_t end)
 static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const reduce_job *j = arg;
-    if (j->splits == 1 && j->units == 1 && j->pieces == 1 && j->type == ORTC_FLOAT_F32 &&
-        j->dims.kept.rank <= 1 && (j->dims.kept.rank == 0 || j->dims.kept.step[0][0] == j->dims.width)) {
-        short_rows(j, begin, end);
+    if (j->splits == 1 && j->units == 1 && j->pieces == 1 && j->dims.kept.rank <= 1 &&
+        (j->dims.kept.rank == 0 || j->dims.kept.step[0][0] == j->dims.width)) {
+        short_rows(j, begin, end, scratch);
         return;
     }
     ortc_walk kept = j->dims.kept,
