@@ -176,6 +176,15 @@ const ortc_case ortc_cases_conv[] = {
      "group=20 pads=[4,1,1,2] strides=[2,2]", "A=i8,u8"},
     {"ConvInteger", "A[1,32,19,18] i8[32,1,3,2]! A[]={0}",
      "group=32 pads=[2,1,0,3] strides=[1,2] dilations=[2,3]", "A=i8,u8"},
+    /* groups that are no whole blocks, several as one */
+    {"ConvInteger", "A[2,32,9,18] i8[32,4,3,3]! A[]={3} i8[32]={0}!", "group=8 pads=[1,1,1,1]", "A=i8,u8"},
+    {"ConvInteger", "A[1,120,7,9] u8[120,24,3,3]! A[]={100} u8[]={128}!", "group=5 pads=[1,1,1,1]",
+     "A=i8,u8"},
+    {"ConvInteger", "u8[1,48,14,15] i8[96,12,3,3]! u8[]={255}", "group=4 strides=[2,2] pads=[1,1,1,1]"},
+    {"ConvInteger", "u8[1,64,6,40] i8[64,8,1,1]! u8[]={7}", "group=8"},
+    {"ConvInteger", "u8[1,3,20,21] i8[48,1,3,3]! u8[]={7}", "group=3 pads=[1,1,1,1]"},
+    {"ConvInteger", "u8[1,1,40,70] i8[24,1,8,8]! u8[]={9}",
+     "strides=[5,5]"}, /* many filters of one channel */
     {"ConvInteger", "u8[2,33,70] i8[33,1,3]! u8[]={255}", "group=33 pads=[1,1]"},
     {"ConvInteger", "u8[1,18,4,9,10] i8[18,1,2,3,3]! u8[]={7}", "group=18 pads=[1,0,1,1,1,0]"},
     {"ConvInteger", "u8[1,16,20,20]={255} i8[16,1,16,16]={-128}!", "group=16"}, /* as large as sums may be */

@@ -104,6 +104,7 @@ void ortc_conv_read_windows(const ortc_window *windows, int64_t group, const ort
     g->spatial = x->rank - 2;
     g->images = x->dims[0];
     g->group = group;
+    g->joined = 1;
     g->channels = w->dims[1];
     g->filters = w->dims[0] / group;
     uint64_t in = 1, out = 1, kernel = 1; /* may wrap where there are no elements */

@@ -43,8 +43,9 @@ double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type);
 /* What decides a packed form of W, of which `way` says the kind, and what its packing knows of the
  * convolution (cpu_blocks.c). Compared bytewise: no padding between these. */
 typedef struct ortc_conv_pack_param {
-    int64_t way, type, group, channels, filters, kernel_count, width, dilation, /* these: of the last dim */
-        splits;                                                                 /* of ortc_blocked_bytes */
+    int64_t way, type, group, channels, filters, joined, kernel_count, width,
+        dilation, /* these: of the last dim */
+        splits;   /* of ortc_blocked_bytes */
 } ortc_conv_pack_param;
 ortc_conv_pack_param ortc_conv_pack_param_of(const ortc_conv_geometry *g, ortc_dtype type, int way);
 ortc_conv_geometry ortc_conv_pack_geometry(const ortc_conv_pack_param *p);
@@ -83,6 +84,11 @@ extern const ortc_kernel ortc_conv_blocked, ortc_conv_blocked_1x1, ortc_conv_blo
     ortc_conv_rounded_winograd, ortc_conv_rounded_pairs;
 /* cpu_tiled.c */
 extern const ortc_kernel ortc_conv_bf16, ortc_conv_rounded, ortc_conv_pieces, ortc_conv_integer_tiled;
+
+/* joined.c. Groups that are no whole blocks become so, few as one; 0: they cannot. Of bytes alone. */
+int ortc_conv_join_groups(ortc_conv_geometry *g);
+/* W of these, s8, or u8 moved by 128; owner: free(). */
+ortc_status ortc_conv_joined_weights(const ortc_conv_geometry *g, ortc_dtype type, const void *w, void **out);
 
 /* Of ConvInteger: cpu_integer.c, cpu_integer_blocks.c. */
 typedef struct ortc_conv_integer_state {

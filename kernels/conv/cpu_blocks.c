@@ -66,6 +66,7 @@ ortc_conv_pack_param ortc_conv_pack_param_of(const ortc_conv_geometry *g, ortc_d
                                   .group = g->group,
                                   .channels = g->channels,
                                   .filters = g->filters,
+                                  .joined = g->joined,
                                   .kernel_count = g->kernel_count,
                                   .width = last < 0 ? 1 : g->kernel[last],
                                   .dilation = last < 0 ? 1 : g->dilation[last],
@@ -80,6 +81,7 @@ ortc_conv_geometry ortc_conv_pack_geometry(const ortc_conv_pack_param *p)
                                 .group = p->group,
                                 .channels = p->channels,
                                 .filters = p->filters,
+                                .joined = p->joined,
                                 .kernel_count = p->kernel_count};
 }
 
@@ -88,10 +90,14 @@ static size_t pack_bytes(const ortc_view *src, const void *param)
     const ortc_conv_pack_param *p = param;
     const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     const int m = pixels_of((int)p->way);
-    return m ? ortc_winograd_weight_bytes(&g, m, winograd_form((int)p->way))
-           : p->way == DEPTHWISE
-               ? ortc_blocked_depthwise_weight_bytes(&g)
-               : ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, form_of((int)p->way), src->data);
+    if (m) return ortc_winograd_weight_bytes(&g, m, winograd_form((int)p->way));
+    if (p->way == DEPTHWISE) return ortc_blocked_depthwise_weight_bytes(&g);
+    void *joined = NULL;
+    if (g.joined > 1 && ortc_conv_joined_weights(&g, src->dtype, src->data, &joined)) return 0;
+    const size_t bytes = ortc_blocked_weight_bytes(&g, (ortc_dtype)p->type, form_of((int)p->way),
+                                                   joined ? joined : src->data);
+    free(joined);
+    return bytes;
 }
 
 static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
@@ -103,11 +109,19 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     if (m)
         return ortc_winograd_weight_fill(&g, (ortc_dtype)p->type, m, winograd_form((int)p->way), src->data, 0,
                                          ortc_blocks_of(p->filters), dst, &threads);
-    if (p->way != DEPTHWISE) /* of pairs what is rounded may be given as f32 */
-        return ortc_blocked_weight_fill(&g, p->way >= PAIRS ? src->dtype : (ortc_dtype)p->type,
-                                        form_of((int)p->way), src->data, dst, &threads);
-    ortc_blocked_depthwise_weight_fill(&g, (ortc_dtype)p->type, src->data, dst);
-    return ORTC_OK;
+    if (p->way == DEPTHWISE) {
+        ortc_blocked_depthwise_weight_fill(&g, (ortc_dtype)p->type, src->data, dst);
+        return ORTC_OK;
+    }
+    void *joined = NULL;
+    if (g.joined > 1) ORTC_TRY(ortc_conv_joined_weights(&g, src->dtype, src->data, &joined));
+    /* of pairs what is rounded may be given as f32 */
+    const ortc_status status = ortc_blocked_weight_fill(&g,
+                                                        p->way >= PAIRS ? src->dtype : (ortc_dtype)p->type,
+                                                        form_of((int)p->way), joined ? joined : src->data,
+                                                        dst, &threads);
+    free(joined);
+    return status;
 }
 
 static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.blocks", pack_bytes, pack_fill,

@@ -1,10 +1,10 @@
 /* ConvInteger on the cpu: sums of s32, exact, with what follows in the tile (kernels/gemm/integer_tail.h).
  *
- * One channel a group: directly (depthwise_bytes.h). Otherwise a product of bytes whose A is W, packed once
- * where it is constant, and whose B is the image as it lies (a kernel of one element) or its columns, made
- * panel by panel, with x's zero point in the padding: from the image laid out in groups (grouped.h) where W
- * is constant and its zero points take no sums of columns, else as it lies (im2col.h). An image and group is
- * a matrix of the batch.
+ * One channel a group, for a few filters: directly (depthwise_bytes.h). Otherwise a product of bytes whose A
+ * is W, packed once where it is constant, and whose B is the image as it lies (a kernel of one element) or
+ * its columns, made panel by panel, with x's zero point in the padding: from the image laid out in groups
+ * (grouped.h) where W is constant and its zero points take no sums of columns, else as it lies (im2col.h). An
+ * image and group is a matrix of the batch.
  */
 #include <stdlib.h>
 
@@ -18,6 +18,7 @@
 
 typedef ortc_conv_integer_state conv_state;
 
+enum { MANY_FILTERS = 4 }; /* of one channel, which are a product */
 enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS, WAY_GROUPED };
 
 typedef struct conv_plan {
@@ -60,16 +61,6 @@ ortc_status ortc_conv_integer_prepare(const ortc_node *n, ortc_prep *prep, void 
     return ORTC_OK;
 }
 
-/* Whether W's zero points are 0 as it is packed for a product. */
-static int is_symmetric(const ortc_plan *p, const ortc_product_form *form)
-{
-    const ortc_dtype w = p->in[1].dtype;
-    return ortc_product_symmetric(p->in, p->n_in,
-                                  form->type == ORTC_U8 && w == ORTC_I8   ? 128
-                                  : form->type == ORTC_I8 && w == ORTC_U8 ? -128
-                                                                          : 0);
-}
-
 /* ---- Choosing ------------------------------------------------------------------------------------------ */
 
 double ortc_conv_integer_least_clocks(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w)
@@ -80,7 +71,7 @@ double ortc_conv_integer_least_clocks(const ortc_conv_geometry *g, ortc_dtype x,
     return macs * line->clocks / (16.0 * line->a.width * line->b.width);
 }
 
-/* A product reaches 0.91 of that; a byte of a panel takes a fifth of a clock, or a twentieth as it lies, and
+/* A product reaches 0.91 of that; a byte of a panel takes 0.4 clocks (Zen 5), or a twentieth as it lies, and
  * its epilogue, in tiles of short rows, one and a half for each result. */
 static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
@@ -92,7 +83,7 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     const double images = (double)g.images * (double)g.group;
     o->clocks = ortc_conv_integer_least_clocks(&g, q->in[0].dtype, q->in[1].dtype) / 0.91 +
                 images * (double)g.channels * (double)g.kernel_count * (double)g.out_count *
-                    (ortc_conv_is_pointwise(&g) ? 0.05 : 0.2) +
+                    (ortc_conv_is_pointwise(&g) ? 0.05 : 0.4) +
                 1.5 * images * (double)g.filters * (double)g.out_count + 2000;
     return ORTC_OK;
 }
@@ -106,7 +97,7 @@ static ortc_status plan_product(const conv_state *s, ortc_plan *p, conv_plan *c)
     int64_t k = g->channels * g->kernel_count;
     const ortc_product_line *line = ortc_product_integers(w, x, 1);
     const int constant = (p->in[1].flags & ORTC_VIEW_CONST) && k > 0;
-    if (c->way == WAY_COLUMNS && constant && is_symmetric(p, &line->a) &&
+    if (c->way == WAY_COLUMNS && constant && ortc_product_symmetric_as(p->in, p->n_in, &line->a) &&
         ortc_grouped_init(g, x, &line->b, &c->grouped))
         c->way = WAY_GROUPED, k = c->grouped.k;
     const ortc_product_types types = {w, x, s->tail.type};
@@ -136,10 +127,11 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     const ortc_conv_geometry *g = &c->geometry;
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &c->geometry);
-    c->way = ortc_conv_is_empty(g)                         ? WAY_NOTHING
-             : ortc_depthwise_bytes_init(g, &c->depthwise) ? WAY_DEPTHWISE
-             : ortc_conv_is_pointwise(g)                   ? WAY_POINTWISE
-                                                           : WAY_COLUMNS;
+    const int few = g->filters < MANY_FILTERS && ortc_depthwise_bytes_init(g, &c->depthwise);
+    c->way = ortc_conv_is_empty(g)       ? WAY_NOTHING
+             : few                       ? WAY_DEPTHWISE
+             : ortc_conv_is_pointwise(g) ? WAY_POINTWISE
+                                         : WAY_COLUMNS;
     if (c->way == WAY_POINTWISE || c->way == WAY_COLUMNS) status = plan_product(s, p, c);
     if (status) {
         free(c);
@@ -219,7 +211,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     if (c->way == WAY_DEPTHWISE)
         return ortc_depthwise_bytes_run(&c->depthwise, &s->tail, zero, one, zeros, call);
     const ortc_product_threads threads = {ortc_call_parallel, call};
-    ortc_int_run after = {&s->tail, call->in, call->out[0].data, g->out_count, g->group * g->filters};
+    ortc_int_run after = {&s->tail, NULL, call->in, call->out[0].data, g->out_count, g->group * g->filters};
     const char *image = x->data;
     if (c->way == WAY_GROUPED) {
         char *laid = (char *)call->workspace + c->laid_offset;

@@ -1,7 +1,7 @@
 /* ConvInteger on the cpu of values in blocks of 16 channels (blocked.h), where the machine multiplies bytes
  * by fours and W is constant and, as s8, without zero points: further candidates beside that of plain values
  * (cpu_integer.c):
- *   conv_integer.blocked   windows over blocks; groups of whole blocks
+ *   conv_integer.blocked   windows over blocks; groups of whole blocks, or several as one (joined.c)
  *   conv_integer.stem      a plain image of up to 4 channels becomes blocks
  * Sums begin with what x's zero point takes from them: minus it, times the sum of a filter.
  */
@@ -62,7 +62,7 @@ static ortc_status choose(int stem, const ortc_conv_integer_state *s, const ortc
     if (!ortc_product_symmetric(q->in, q->n_in, w == ORTC_U8 ? -128 : 0))
         return ortc_no(why, "W has zero points");
     ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
-    if (ortc_conv_is_empty(&g) || !ortc_blocked_plan_init(&g, x, stem, 0, &d))
+    if (ortc_conv_is_empty(&g) || !ortc_conv_join_groups(&g) || !ortc_blocked_plan_init(&g, x, stem, 0, &d))
         return ortc_no(why,
                        stem ? "more than %d channels, or groups"
                             : "groups are not whole blocks, or too large",
@@ -81,6 +81,8 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
     ortc_conv_geometry g;
     blocks_plan *b = calloc(1, sizeof *b);
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &g);
+    ortc_conv_plan_cost(p, &g, p->in[0].dtype);
+    ortc_conv_join_groups(&g);
     if (!b || !ortc_blocked_plan_init(&g, p->in[0].dtype, stem, p->threads, &b->dense)) {
         free(b);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
@@ -96,7 +98,6 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
     b->sums = ortc_blocked_weight_bytes(&g, w, stem, NULL) - sums;
     b->ends = ortc_conv_integer_ends(s, p, &g);
     ortc_plan_workspace(p, sums, b->dense.scratch);
-    ortc_conv_plan_cost(p, &g, p->in[0].dtype);
     *out = b;
     return ORTC_OK;
 }

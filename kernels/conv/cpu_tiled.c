@@ -34,7 +34,12 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     const ortc_conv_pack_param *p = param;
     const ortc_conv_geometry g = ortc_conv_pack_geometry(p);
     const ortc_product_threads threads = {ortc_call_parallel, call};
-    return ortc_tiled_weight_fill(&g, src->dtype, (int)p->way, src->data, dst, &threads);
+    void *joined = NULL;
+    if (g.joined > 1) ORTC_TRY(ortc_conv_joined_weights(&g, src->dtype, src->data, &joined));
+    const ortc_status status = ortc_tiled_weight_fill(&g, src->dtype, (int)p->way,
+                                                      joined ? joined : src->data, dst, &threads);
+    free(joined);
+    return status;
 }
 
 /* A stem reads W itself where a number is not finite, and the plan of bytes the filters' sums (ends_of). */
@@ -98,7 +103,6 @@ static ortc_status plan(int kind, const ortc_conv_geometry *g, ortc_plan *p, con
     t->first = (size_t)(g->group * t->tiled.outs * ORTC_BLOCK) * 4;
     t->sums = ortc_tiled_weight_bytes(g, kind) - t->first;
     ortc_plan_workspace(p, t->first + t->tiled.shared, t->tiled.scratch);
-    ortc_conv_plan_cost(p, g, t->type);
     *out = t;
     return ORTC_OK;
 }
@@ -136,6 +140,7 @@ static ortc_status plan_floats(int kind, const void *state, ortc_plan *p, void *
     ortc_conv_geometry g;
     ortc_conv_read(s, p->in, p->out, &g);
     ORTC_TRY(plan(kind, &g, p, &(ortc_conv_at){p->in, p->out, p->n_in, 1, NULL, NULL}, out));
+    ortc_conv_plan_cost(p, &g, p->in[0].dtype);
     if (s->tail.residual >= 0) ortc_plan_in_place(p, 0, (uint32_t)s->tail.residual);
     return ORTC_OK;
 }
@@ -144,6 +149,7 @@ ortc_status ortc_conv_pieces_plan(const ortc_conv_state *s, ortc_plan *p, const 
 {
     ortc_conv_geometry g;
     ortc_conv_read(s, at->in, at->y, &g);
+    ortc_conv_plan_cost(p, &g, at->in[0].dtype);
     return plan(ORTC_TILED_PIECES, &g, p, at, out);
 }
 
@@ -231,6 +237,7 @@ static ortc_status choose_bytes(const void *state, const ortc_question *q, ortc_
     if (!ortc_product_symmetric(q->in, q->n_in, q->in[1].dtype == ORTC_U8 ? -128 : 0))
         return ortc_no(why, "W has zero points");
     ortc_conv_read_windows(&s->window, s->group, q->in, q->out, &g);
+    if (!ortc_conv_join_groups(&g)) return ortc_no(why, "groups are not whole blocks");
     ORTC_TRY(choose(ORTC_TILED_BYTES, &g, q, o, why));
     ortc_conv_integer_along(s, q, o);
     return ORTC_OK;
@@ -258,6 +265,8 @@ static ortc_status plan_bytes(const void *state, ortc_plan *p, void **out)
     const ortc_conv_integer_state *s = state;
     ortc_conv_geometry g;
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &g);
+    ortc_conv_plan_cost(p, &g, p->in[0].dtype);
+    ortc_conv_join_groups(&g);
     ORTC_TRY(plan(ORTC_TILED_BYTES, &g, p, &(ortc_conv_at){p->in, p->out, p->n_in, 1, NULL, NULL}, out));
     tiled_plan *t = *out;
     t->ends = ends_of(s, &g, p, t);

@@ -10,7 +10,8 @@
 
 typedef struct ortc_conv_geometry {
     int32_t spatial;
-    int64_t images, group, channels, filters;  /* the last two per group */
+    int64_t images, group, channels, filters; /* the last two per group */
+    int64_t joined; /* so many groups of W are one here, with zeros between them; 0 and 1: each is its own */
     int64_t in_count, out_count, kernel_count; /* products of the spatial extents */
     int64_t in[ORTC_SPATIAL_LIMIT], out[ORTC_SPATIAL_LIMIT], kernel[ORTC_SPATIAL_LIMIT];
     /* pad: before */

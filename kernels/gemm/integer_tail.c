@@ -161,10 +161,13 @@ static uint32_t read_pass(reader *r, uint32_t v)
     bounds(r, &at, &t->steps.clip);
     uint32_t next = at;
     if (quantises(r, &next, &t->steps.to)) r->byte = next, r->to = t->steps.to;
-    if (r->byte && dequantises(r, &next, &t->steps.from))
+    if (r->byte && dequantises(r, &next, &t->steps.from)) {
         at = next;
-    else
+        with(r, ORTC_PW_MUL, ORTC_F32, &at, &t->by);
+        with(r, ORTC_PW_ADD, ORTC_F32, &at, &t->more);
+    } else {
         t->steps.to.type = 0;
+    }
     add_residual(r, &at);
     t->steps.last = (ortc_int_bounds){-INFINITY, INFINITY};
     if (t->steps.to.type || t->residual >= 0) bounds(r, &at, &t->steps.last);
@@ -207,7 +210,7 @@ static int tabulate(const reader *r, uint32_t byte, uint32_t v, ortc_int_link *l
 }
 
 /* From value *byte, of 8 bits, by way of value v, also of 8 bits and about it alone: DequantizeLinear, and
- * then, each of it optional, + bias, + residual, Clip, QuantizeLinear. *byte is what comes out. */
+ * then, each of it optional, * scale, + bias, + residual, Clip, QuantizeLinear. *byte is what comes out. */
 static int read_link(const reader *r, uint32_t *byte, uint32_t v, uint32_t end, ortc_int_link *link)
 {
     ortc_int_tail *t = r->t;
@@ -216,6 +219,7 @@ static int read_link(const reader *r, uint32_t *byte, uint32_t v, uint32_t end, 
     uint32_t at = v;
     memset(link, 0, sizeof *link);
     if (!dequantises(r, &at, &from)) return 0;
+    with(r, ORTC_PW_MUL, ORTC_F32, &at, &link->by);
     with(r, ORTC_PW_ADD, ORTC_F32, &at, &link->bias);
     if (residual < 0) add_residual(r, &at);
     link->adds = residual < 0 && t->residual >= 0;
@@ -223,7 +227,7 @@ static int read_link(const reader *r, uint32_t *byte, uint32_t v, uint32_t end, 
                                    .last = {-INFINITY, INFINITY},
                                    .from = from,
                                    .residual = t->steps.residual};
-    bounds(r, &at, link->adds ? &link->steps.last : &link->steps.clip);
+    bounds(r, &at, link->adds || link->by.given ? &link->steps.last : &link->steps.clip);
     const int stored = quantises(r, &at, &link->steps.y);
     uint32_t next = at;
     if (stored && at != end && dequantises(r, &next, &link->steps.again) && next == end) at = end;
@@ -239,12 +243,12 @@ static int read_link(const reader *r, uint32_t *byte, uint32_t v, uint32_t end, 
     return 1;
 }
 
-/* By links, which is not tried where there are no 8 bits on the way. */
-static int read_links(const reader *r, uint32_t end)
+/* From value `byte` to the last by links: the pass ends there. Not tried where there are no 8 bits on the
+ * way. */
+static int read_links(const reader *r, uint32_t byte, uint32_t end)
 {
     ortc_int_tail *t = r->t;
     const ortc_int_tail kept = *t;
-    uint32_t byte = r->byte;
     t->residual = -1;
     t->n_links = 0;
     while (byte && byte != end && t->n_links < ORTC_INT_LINKS) {
@@ -260,10 +264,7 @@ static int read_links(const reader *r, uint32_t end)
                 read_link(r, &byte, v, end, link);
         if (byte == before) break;
     }
-    if (byte == end && byte) {
-        t->steps = (ortc_int_steps){.clip = t->steps.clip, .last = {-INFINITY, INFINITY}, .y = r->to};
-        return 1;
-    }
+    if (byte == end && byte) return 1;
     *t = kept;
     return 0;
 }
@@ -295,11 +296,18 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
     const uint32_t end = r.p->steps[r.p->n - 1].a;
     if (t->has_pass && t->type == ORTC_F32 && end == v) return 1;
     uint32_t last = v;
-    if (t->has_pass && quantises(&r, &last, &t->steps.y) &&
-        (last == end || (dequantises(&r, &last, &t->steps.again) && last == end)))
+    if (t->has_pass && quantises(&r, &last, &t->steps.y)) {
+        const uint32_t byte = last;
+        if (last == end || (dequantises(&r, &last, &t->steps.again) && last == end)) return 1;
+        t->steps.again.type = 0;
+        if (t->residual < 0 && t->steps.to.type && read_links(&r, byte, end)) return 1;
+    }
+    t->steps.y.type = 0;
+    if (read_links(&r, r.byte, end)) {
+        t->by.given = t->more.given = 0;
+        t->steps = (ortc_int_steps){.clip = t->steps.clip, .last = {-INFINITY, INFINITY}, .y = r.to};
         return 1;
-    t->steps.y.type = t->steps.again.type = 0;
-    if (read_links(&r, end)) return 1;
+    }
     t->has_rest = 1;
     return lower_rest(&r, v, why);
 }
@@ -345,6 +353,8 @@ static ortc_int_pass pass_of(const ortc_int_tail *t, const ortc_view *in, const 
     return (ortc_int_pass){.before = vector(t, &t->before, in, at),
                            .scale = vector(t, &t->scale, in, at),
                            .bias = vector(t, &t->bias, in, at),
+                           .by = vector(t, &t->by, in, at),
+                           .more = vector(t, &t->more, in, at),
                            .residual = t->residual < 0 || t->n_links ? NULL
                                                                      : residual_at(t, &t->steps, in, at),
                            .residual_row = at->row,
@@ -354,9 +364,9 @@ static ortc_int_pass pass_of(const ortc_int_tail *t, const ortc_view *in, const 
 
 /* One link: of 8 bits, rows `apart` bytes, to others, or to the result, in the same place; wide: as many i32.
  */
-static void run_link(const ortc_int_link *l, const ortc_int_vector *bias, const void *residual,
-                     size_t residual_row, uint8_t *y, size_t apart, int32_t *wide, size_t ld, size_t rows,
-                     size_t cols)
+static void run_link(const ortc_int_link *l, const ortc_int_vector *by, const ortc_int_vector *bias,
+                     const void *residual, size_t residual_row, uint8_t *y, size_t apart, int32_t *wide,
+                     size_t ld, size_t rows, size_t cols)
 {
     const size_t together = apart == cols ? rows : 1; /* rows that lie beside each other */
     const int is_signed = l->steps.from.type == ORTC_I8, is_wide = !l->steps.y.type || l->steps.again.type;
@@ -368,7 +378,9 @@ static void run_link(const ortc_int_link *l, const ortc_int_vector *bias, const 
             wide[r * ld + c] = is_signed ? (int8_t)y[r * apart + c] : y[r * apart + c];
     const ortc_int_pass pass = {.before = {&l->moved.k, 0, 0},
                                 .scale = {&l->times.k, 0, 0},
-                                .bias = *bias,
+                                .bias = by->data ? (ortc_int_vector){NULL, 0, 0} : *bias,
+                                .by = *by,
+                                .more = by->data ? *bias : (ortc_int_vector){NULL, 0, 0},
                                 .residual = residual,
                                 .residual_row = residual_row,
                                 .steps = &l->steps,
@@ -396,7 +408,7 @@ static int links_are_constant(const ortc_int_tail *t, const ortc_view *in)
 {
     int yes = 1;
     for (int32_t i = 0; i < t->n_links; i++)
-        yes &= is_constant(&t->links[i].bias, in) &&
+        yes &= is_constant(&t->links[i].by, in) && is_constant(&t->links[i].bias, in) &&
                (!t->links[i].adds || t->links[i].steps.residual.type != ORTC_F32);
     return yes;
 }
@@ -415,7 +427,8 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
     ortc_tail_place at = {.channel_col = 1};
     ortc_int_fixed fixed;
     if (!blocks || !t->has_pass || t->has_rest || !links_are_constant(t, in) ||
-        !is_constant(&t->before, in) || !is_constant(&t->scale, in) || !is_constant(&t->bias, in))
+        !is_constant(&t->before, in) || !is_constant(&t->scale, in) || !is_constant(&t->bias, in) ||
+        !is_constant(&t->by, in) || !is_constant(&t->more, in))
         return NULL;
     ortc_int_pass pass = pass_of(t, in, &at);
     if (!blocks->init(&pass, t->residual >= 0 && !t->n_links, &fixed)) return NULL;
@@ -423,43 +436,47 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
     if (!e) return NULL;
     *e = (ortc_int_ends){.tail = t->n_links ? t : NULL, .fixed = fixed, .channels = channels, .count = count};
     for (int32_t i = 0; i < t->n_links; i++) {
-        const ortc_int_source *bias = &t->links[i].bias;
-        if (bias->given && bias->port >= 0 && t->lies[bias->port] != ORTC_PW_ONE)
-            e->bias[i] = in[bias->port].data;
-        else if (bias->given && bias->port >= 0)
-            e->number[i] = in[bias->port].data;
-        else if (bias->given)
-            e->number[i] = &bias->k.f;
+        e->by[i] = vector(t, &t->links[i].by, in, &at);
+        e->bias[i] = vector(t, &t->links[i].bias, in, &at);
     }
     for (size_t k = 0; k < count; k++) {
         int32_t before[16] = {0};
-        float scale[16], bias[16] = {0};
+        float scale[16], bias[16] = {0}, by[16], behind[16] = {0};
         at.channel = (int64_t)k * 16;
         pass = pass_of(t, in, &at);
         for (size_t i = 0; i < 16; i++) {
             const size_t c = k * 16 + i < channels ? i : 0; /* what pads ends far from a half */
             int32_t more = 0;
-            scale[i] = 1;
+            scale[i] = by[i] = 1;
             element_of(&pass.scale, c, &scale[i]);
             if (c < i) continue;
             element_of(&pass.bias, i, &bias[i]);
+            element_of(&pass.by, i, &by[i]);
+            element_of(&pass.more, i, &behind[i]);
             element_of(&pass.before, i, &more);
             before[i] = (int32_t)((uint32_t)first[k * 16 + i] + (uint32_t)more);
         }
         pass.before = (ortc_int_vector){before, 0, 1};
         if (pass.scale.data) pass.scale = (ortc_int_vector){scale, 0, 1};
         if (pass.bias.data) pass.bias = (ortc_int_vector){bias, 0, 1};
+        if (pass.by.data) pass.by = (ortc_int_vector){by, 0, 1};
+        if (pass.more.data) pass.more = (ortc_int_vector){behind, 0, 1};
         if (!blocks->block(&fixed, &pass, &e->blocks[k])) e->blocks[k].near = 0;
         e->taken += e->blocks[k].near != 0;
     }
     return e;
 }
 
+static ortc_int_vector along(const ortc_int_vector *v, size_t block)
+{
+    return (ortc_int_vector){v->data ? (const char *)v->data + 4 * 16 * block * v->col : NULL, 0, v->col};
+}
+
 void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t n,
                        const void *residual, void *y)
 {
     int32_t wide[256 * 16];
-    blocks_get()->run(&e->fixed, &e->blocks[block], n, sums, residual, y);
+    blocks_get()->run(&e->fixed, &e->blocks[block], n, sums, 16, residual, y, 16);
     const size_t size = e->fixed.again ? sizeof(float) : 1, lanes = e->channels - block * 16;
     for (size_t i = 0; lanes < 16 && i < n; i++)
         memset((char *)y + (i * 16 + lanes) * size, 0, (16 - lanes) * size);
@@ -468,9 +485,45 @@ void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums
     for (size_t i = n; apart != 16 && i-- > 1;) memcpy((char *)y + apart * i, (char *)y + 16 * i, 16);
     for (int32_t i = 0; i < e->tail->n_links; i++) {
         const ortc_int_link *l = &e->tail->links[i];
-        const ortc_int_vector bias = {e->bias[i] ? e->bias[i] + 16 * block : e->number[i], 0,
-                                      e->bias[i] != NULL};
-        run_link(l, &bias, l->adds ? residual : NULL, 16, y, apart, wide, 16, n, 16);
+        const ortc_int_vector by = along(&e->by[i], block), bias = along(&e->bias[i], block);
+        run_link(l, &by, &bias, l->adds ? residual : NULL, 16, y, apart, wide, 16, n, 16);
+    }
+}
+
+/* n rows of `lanes` sums, `ld` apart, to y without links, `apart` elements, as are those of the residual. */
+static void ends_rows(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t ld, size_t n,
+                      size_t lanes, const char *residual, char *y, size_t apart)
+{
+    enum { MOST = 64 };
+    const size_t size = e->fixed.again ? sizeof(float) : 1;
+    for (size_t i = 0, some; i < n; i += some, y += some * apart * size) {
+        some = n - i < MOST ? n - i : MOST;
+        const char *more = residual ? residual + i * apart : NULL;
+        if (lanes == 16) {
+            blocks_get()->run(&e->fixed, &e->blocks[block], some, sums + i * ld, ld, more, y, apart);
+            continue;
+        }
+        int32_t own[MOST * 16] = {0};
+        char beside[MOST * 16] = {0}, ends[MOST * 16 * sizeof(float)];
+        for (size_t r = 0; r < some; r++) {
+            memcpy(own + r * 16, sums + (i + r) * ld, lanes * sizeof *own);
+            if (more) memcpy(beside + r * 16, more + r * apart, lanes);
+        }
+        blocks_get()->run(&e->fixed, &e->blocks[block], some, own, 16, more ? beside : NULL, ends, 16);
+        for (size_t r = 0; r < some; r++) memcpy(y + r * apart * size, ends + r * 16 * size, lanes * size);
+    }
+}
+
+/* Links over rows of 8 bits at y; the sums are written over. */
+static void run_links(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
+                      size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
+{
+    const size_t size = t->type == ORTC_F32 ? sizeof(float) : 1;
+    for (int32_t i = 0; i < t->n_links; i++) {
+        const ortc_int_link *l = &t->links[i];
+        const ortc_int_vector by = vector(t, &l->by, in, at), bias = vector(t, &l->bias, in, at);
+        run_link(l, &by, &bias, l->adds ? residual_at(t, &l->steps, in, at) : NULL, at->row, y, y_ld * size,
+                 sums, ld, rows, cols);
     }
 }
 
@@ -484,19 +537,25 @@ void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_
         ortc_int_passes_select()->run(&pass, rows, cols, sums, ld, t->has_rest ? (void *)sums : y,
                                       t->has_rest ? ld : apart);
     }
-    for (int32_t i = 0; i < t->n_links; i++) {
-        const ortc_int_link *l = &t->links[i];
-        const ortc_int_vector bias = vector(t, &l->bias, in, at);
-        run_link(l, &bias, l->adds ? residual_at(t, &l->steps, in, at) : NULL, at->row, y, y_ld * size, sums,
-                 ld, rows, cols);
-    }
+    run_links(t, in, at, sums, ld, y, y_ld, rows, cols);
     if (t->has_rest) run_rest(t, in, at, sums, ld, y, y_ld, rows, cols);
+}
+
+enum { TOGETHER = 8192 }; /* bytes */
+
+/* Whether all blocks of a tile go by fixed point. */
+static int all_have(const ortc_int_ends *e, int64_t channel, size_t cols)
+{
+    int yes = e && channel % 16 == 0;
+    for (size_t c = 0; yes && c < cols; c += 16) yes = ortc_int_ends_has(e, ((size_t)channel + c) / 16);
+    return yes;
 }
 
 void ortc_int_tail_tile(void *arg, int32_t *sums, size_t rows, size_t cols, size_t ld, int64_t row0,
                         int64_t col0)
 {
     const ortc_int_run *r = arg;
+    const ortc_int_tail *t = r->tail;
     const int by_row = r->channels > 0;
     const ortc_tail_place at = {.channel = by_row ? row0 % r->channels : col0,
                                 .channel_row = (size_t)by_row,
@@ -504,6 +563,28 @@ void ortc_int_tail_tile(void *arg, int32_t *sums, size_t rows, size_t cols, size
                                 .element = row0 * r->width + col0,
                                 .row = (size_t)r->width,
                                 .col = 1};
-    ortc_int_tail_over(r->tail, r->in, &at, sums, ld, ortc_product_at(r->y, at.element, r->tail->type),
-                       (size_t)r->width, rows, cols);
+    char *y = ortc_product_at(r->y, at.element, t->type);
+    if (!all_have(r->ends, at.channel, cols) || cols > TOGETHER / sizeof(float)) {
+        ortc_int_tail_over(t, r->in, &at, sums, ld, y, (size_t)r->width, rows, cols);
+        return;
+    }
+    const char *residual = t->residual < 0 || t->n_links ? NULL : residual_at(t, &t->steps, r->in, &at);
+    const size_t size = r->ends->fixed.again ? sizeof(float) : 1;
+    char own[TOGETHER]; /* with links: a tile's rows beside each other, as tables like them */
+    const size_t out = t->type == ORTC_F32 ? sizeof(float) : 1,
+                 most = t->n_links ? TOGETHER / out / cols : rows;
+    for (size_t i = 0, some; i < rows; i += some, sums += some * ld) {
+        some = rows - i < most ? rows - i : most;
+        char *to = t->n_links ? own : y;
+        const size_t apart = t->n_links ? cols * out : (size_t)r->width;
+        for (size_t c = 0; c < cols; c += 16)
+            ends_rows(r->ends, ((size_t)at.channel + c) / 16, sums + c, ld, some,
+                      cols - c < 16 ? cols - c : 16, residual ? residual + c : NULL, to + c * size, apart);
+        if (!t->n_links) continue; /* all rows were done */
+        ortc_tail_place here = at;
+        here.element += (int64_t)i * r->width;
+        run_links(t, r->in, &here, sums, ld, own, cols, some, cols);
+        for (size_t k = 0; k < some; k++, y += (size_t)r->width * out)
+            memcpy(y, own + k * cols * out, cols * out);
+    }
 }

@@ -1,7 +1,7 @@
 /* Epilogues (ortc_node_epilogue) of products of integers on the cpu: what becomes of sums of s32.
  *
- *   (sum + bias) as f32 * scale + bias, then Clip, QuantizeLinear to 8 bits and back, + residual, Clip,
- *   QuantizeLinear to 8 bits, DequantizeLinear
+ *   (sum + bias) as f32 * scale + bias, then Clip, QuantizeLinear to 8 bits and back, * scale + bias,
+ *   + residual, Clip, QuantizeLinear to 8 bits, DequantizeLinear
  *
  * is one pass over a finished tile, each part of it optional, scale and biases being numbers or vectors
  * along the channels, the residual f32 or quantised. Where sums become 8 bits and more is to happen to them
@@ -44,8 +44,8 @@ typedef struct ortc_int_steps {
 } ortc_int_steps;
 
 typedef struct ortc_int_pass {
-    ortc_int_vector before, scale, bias;
-    const void *residual; /* element (0, 0) */
+    ortc_int_vector before, scale, bias, by, more; /* the last two: behind `from` */
+    const void *residual;                          /* element (0, 0) */
     size_t residual_row;
     const ortc_int_steps *steps;
     int32_t ends; /* the result is as y, and `again`, say; else f32 */
@@ -68,8 +68,11 @@ typedef struct ortc_int_fixed {
     double off, beside; /* units of 2^-24 that roundings make but for biases'; a residual's largest */
     float lo, hi;       /* bounds of the first, where it is followed by another; */
     float next, last_bias, residual; /* of that, and of the residual, to the last */
-    int32_t last;                    /* as ortc_int_block.near */
-    int32_t again;                   /* results are dequantised to f32 by these */
+    /* Of two: the first at most, what it is moved by, what the last begins with, and units of 2^-24 that
+     * roundings make of the last but for products with the first. */
+    double between, shift, start, farthest;
+    int32_t last;  /* as ortc_int_block.near */
+    int32_t again; /* results are dequantised to f32 by these */
     float again_zero, again_scale;
     uint8_t least, most, flip; /* bounds of results as u8; what makes these s8 */
     ortc_int_steps steps;      /* of the program */
@@ -77,10 +80,13 @@ typedef struct ortc_int_fixed {
 
 /* and of 16 channels. */
 typedef struct ortc_int_block {
-    float factor[16], bias[16]; /* of sums, to the first that is rounded */
-    int32_t near;               /* bits of which one is set in all but those near a half; 0: not done so */
-    int32_t before[16];         /* what the program adds to sums, */
-    float scale[16], added[16]; /* multiplies them with and adds */
+    float factor[16], bias[16];    /* of sums, to the first that is rounded */
+    int32_t near;                  /* bits of which one is set in all but those near a half; 0: not done so */
+    float next[16], last_bias[16]; /* of the first, to the last, with `by` and `more` */
+    int32_t last;                  /* as near, of the last of two */
+    int32_t before[16];            /* what the program adds to sums, */
+    float scale[16], added[16];    /* multiplies them with and adds, */
+    float by[16], more[16];        /* and does so with the first that is rounded */
 } ortc_int_block;
 
 typedef struct ortc_int_blocks {
@@ -89,9 +95,10 @@ typedef struct ortc_int_blocks {
     /* Of the 16 channels from column 0 of a pass on. Sums, and what is added to them, are below 2^30. 0: not
      * for these numbers. */
     int (*block)(const ortc_int_fixed *, const ortc_int_pass *, ortc_int_block *out);
-    /* Sums [n][16] to y [n][16], n up to 256; residual: of y's shape. */
-    void (*run)(const ortc_int_fixed *, const ortc_int_block *, size_t n, const int32_t *sums,
-                const void *residual, void *y);
+    /* n rows of 16 sums, `ld` apart, to as many of y, `y_ld` elements apart, as are the residual's; n up to
+     * 256. */
+    void (*run)(const ortc_int_fixed *, const ortc_int_block *, size_t n, const int32_t *sums, size_t ld,
+                const void *residual, void *y, size_t y_ld);
 } ortc_int_blocks;
 #if defined(__x86_64__)
 extern const ortc_int_blocks ortc_int_blocks_avx512, ortc_int_blocks_avx2;
@@ -112,8 +119,8 @@ typedef struct ortc_int_source {
 typedef struct ortc_int_link {
     int32_t has_table, has_pass;
     uint8_t table[256];
-    ortc_int_source moved, times,
-        bias;     /* i32 that is added, what it is multiplied with, and f32 that is added */
+    ortc_int_source moved, times, by,
+        bias;     /* i32 that is added, what is multiplied with, f32 that is added */
     int32_t adds; /* the tail's residual */
     ortc_int_steps steps;
 } ortc_int_link;
@@ -123,7 +130,7 @@ typedef struct ortc_int_tail {
     ortc_dtype type;  /* of the node's result */
     int32_t has_pass; /* sums become f32, or the result, in one pass */
     int32_t has_rest; /* behind the pass, or instead of it; neither: the sums are the result */
-    ortc_int_source before, scale, bias;
+    ortc_int_source before, scale, bias, by, more;
     int32_t residual; /* its port; -1: none */
     int32_t n_links;  /* behind the pass, */
     ortc_int_link links[ORTC_INT_LINKS];
@@ -139,7 +146,8 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *out, con
 /* For a product (ortc_product_args.sums and tile_arg), whose C is a matrix `width` wide. */
 typedef struct ortc_int_run {
     const ortc_int_tail *tail;
-    const ortc_view *in; /* the call's */
+    const struct ortc_int_ends *ends; /* of columns; NULL: none */
+    const ortc_view *in;              /* the call's */
     void *y;
     int64_t width, channels; /* channels: row r is of channel r % channels; 0: columns are channels */
 } ortc_int_run;
@@ -150,8 +158,8 @@ ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
  * they are below 2^30. NULL: a node goes by ortc_int_tail_over, as blocks do that are not in it
  * (ortc_int_ends_has). Owner: free(). */
 typedef struct ortc_int_ends {
-    const ortc_int_tail *tail;                                  /* with its links; NULL: there are none */
-    const float *bias[ORTC_INT_LINKS], *number[ORTC_INT_LINKS]; /* of each: a vector, or one for all */
+    const ortc_int_tail *tail;                                /* with its links; NULL: there are none */
+    ortc_int_vector by[ORTC_INT_LINKS], bias[ORTC_INT_LINKS]; /* of all channels */
     ortc_int_fixed fixed;
     size_t channels, count, taken; /* count: of blocks; taken: of those that are done so */
     ortc_int_block blocks[];

@@ -11,7 +11,7 @@ enum { LANES = 8, HALVES = ORTC_INT_BLOCK / LANES };
 /* What does not change from pixel to pixel; too much for registers, which is read from L1. */
 typedef struct steady {
     const ortc_int_block *b;
-    __m256 lo, hi, next, last_bias, residual;
+    __m256 lo, hi, residual;
     __m256i first, last, pixels, least, most, flip;
     int bounded; /* not just by u8, to which packing saturates */
 } steady;
@@ -23,11 +23,9 @@ INLINE steady steady_of(const ortc_int_fixed *f, const ortc_int_block *b)
     return (steady){.b = b,
                     .lo = _mm256_set1_ps(f->lo),
                     .hi = _mm256_set1_ps(f->hi),
-                    .next = _mm256_set1_ps(f->next),
-                    .last_bias = _mm256_set1_ps(f->last_bias),
                     .residual = _mm256_set1_ps(f->residual),
                     .first = _mm256_set1_epi32(b->near),
-                    .last = _mm256_set1_epi32(f->back ? f->last : b->near),
+                    .last = _mm256_set1_epi32(f->back ? b->last : b->near),
                     .pixels = pixels,
                     .least = _mm256_set1_epi8((char)f->least),
                     .most = _mm256_set1_epi8((char)f->most),
@@ -50,24 +48,25 @@ INLINE __m256i without(__m256i v, __m256i bits)
 /* Eight channels of four pixels: [4 channels][pixel][channel] in each half of *out; returns which have an
  * element near a half. */
 INLINE uint32_t half(const int back, const int adds, const steady *k, size_t c, const int32_t *sums,
-                     const uint8_t *residual, __m256i *out)
+                     size_t ld, const uint8_t *residual, size_t y_ld, __m256i *out)
 {
     const __m256 factor = _mm256_loadu_ps(k->b->factor + c), bias = _mm256_loadu_ps(k->b->bias + c);
     __m256i to[ORTC_INT_GROUP], first[ORTC_INT_GROUP];
 #pragma GCC unroll 4
     for (int i = 0; i < ORTC_INT_GROUP; i++) {
-        const size_t at = (size_t)i * ORTC_INT_BLOCK + c;
-        __m256 v = _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)(sums + at)));
+        const int32_t *sum = sums + (size_t)i * ld + c;
+        __m256 v = _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)(const void *)sum));
         v = _mm256_fmadd_ps(v, factor, bias);
         if (back) {
             v = _mm256_min_ps(_mm256_max_ps(v, k->lo), k->hi);
             const __m256i q = _mm256_cvtps_epi32(v);
             first[i] = q;
             v = _mm256_cvtepi32_ps(_mm256_blend_epi16(_mm256_setzero_si256(), q, 0xaa)); /* upper halves */
-            v = _mm256_fmadd_ps(v, k->next, k->last_bias);
+            v = _mm256_fmadd_ps(v, _mm256_loadu_ps(k->b->next + c), _mm256_loadu_ps(k->b->last_bias + c));
         }
         if (adds) {
-            const __m128i r = _mm_loadl_epi64((const __m128i *)(const void *)(residual + at));
+            const __m128i r = _mm_loadl_epi64(
+                (const __m128i *)(const void *)(residual + (size_t)i * y_ld + c));
             v = _mm256_fmadd_ps(_mm256_cvtepi32_ps(adds == 1 ? _mm256_cvtepu8_epi32(r)
                                                              : _mm256_cvtepi8_epi32(r)),
                                 k->residual, v);
@@ -84,14 +83,14 @@ INLINE uint32_t half(const int back, const int adds, const steady *k, size_t c, 
     return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(near));
 }
 
-INLINE uint32_t four(const int back, const int adds, const steady *k, const int32_t *sums,
-                     const uint8_t *residual, uint8_t *y)
+INLINE uint32_t four(const int back, const int adds, const steady *k, const int32_t *sums, size_t ld,
+                     const uint8_t *residual, uint8_t *y, size_t y_ld)
 {
     __m256i v[HALVES];
     uint32_t near = 0;
 #pragma GCC unroll 2
     for (size_t h = 0; h < HALVES; h++)
-        near |= half(back, adds, k, h * LANES, sums, residual, &v[h]) << h * LANES;
+        near |= half(back, adds, k, h * LANES, sums, ld, residual, y_ld, &v[h]) << h * LANES;
     /* words of 4 channels to pixels */
     const __m256i even = _mm256_permute2x128_si256(v[0], v[1], 0x20),
                   odd = _mm256_permute2x128_si256(v[0], v[1], 0x31),
@@ -101,18 +100,19 @@ INLINE uint32_t four(const int back, const int adds, const steady *k, const int3
         __m256i bytes = _mm256_permute4x64_epi64(two[i], 0xd8);
         if (k->bounded)
             bytes = _mm256_xor_si256(_mm256_min_epu8(_mm256_max_epu8(bytes, k->least), k->most), k->flip);
-        _mm256_storeu_si256((__m256i *)(void *)y + i, bytes);
+        _mm_storeu_si128((__m128i *)(void *)(y + 2 * i * y_ld), _mm256_castsi256_si128(bytes));
+        _mm_storeu_si128((__m128i *)(void *)(y + (2 * i + 1) * y_ld), _mm256_extracti128_si256(bytes, 1));
     }
     return 0xffff & ~near;
 }
 
-INLINE void widen(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float *y)
+INLINE void widen(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float *y, size_t y_ld)
 {
     const __m256 zero = _mm256_set1_ps(f->again_zero), scale = _mm256_set1_ps(f->again_scale);
     for (size_t i = 0; i < n * ORTC_INT_BLOCK; i += LANES) {
         const __m128i q = _mm_loadl_epi64((const __m128i *)(const void *)(bytes + i));
         const __m256 v = _mm256_cvtepi32_ps(f->flip ? _mm256_cvtepi8_epi32(q) : _mm256_cvtepu8_epi32(q));
-        _mm256_storeu_ps(y + i, (v - zero) * scale);
+        _mm256_storeu_ps(y + i / ORTC_INT_BLOCK * y_ld + i % ORTC_INT_BLOCK, (v - zero) * scale);
     }
 }
 

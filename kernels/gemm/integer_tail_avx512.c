@@ -22,11 +22,11 @@ INLINE steady steady_of(const ortc_int_fixed *f, const ortc_int_block *b)
                     .bias = _mm512_loadu_ps(b->bias),
                     .lo = _mm512_set1_ps(f->lo),
                     .hi = _mm512_set1_ps(f->hi),
-                    .next = _mm512_set1_ps(f->next),
-                    .last_bias = _mm512_set1_ps(f->last_bias),
+                    .next = _mm512_loadu_ps(b->next),
+                    .last_bias = _mm512_loadu_ps(b->last_bias),
                     .residual = _mm512_set1_ps(f->residual),
                     .first = _mm512_set1_epi32(b->near),
-                    .last = _mm512_set1_epi32(f->back ? f->last : b->near),
+                    .last = _mm512_set1_epi32(f->back ? b->last : b->near),
                     .integer = _mm512_set1_epi32(-65536),
                     .pixels = _mm512_broadcast_i32x4(pixels),
                     .order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
@@ -43,13 +43,13 @@ INLINE __m512i nearest(const __m512i *v)
     return _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
 }
 
-INLINE __mmask16 four(const int back, const int adds, const steady *k, const int32_t *sums,
-                      const uint8_t *residual, uint8_t *y)
+INLINE __mmask16 four(const int back, const int adds, const steady *k, const int32_t *sums, size_t ld,
+                      const uint8_t *residual, uint8_t *y, size_t y_ld)
 {
     __m512i to[ORTC_INT_GROUP], first[ORTC_INT_GROUP];
 #pragma GCC unroll 4
     for (int i = 0; i < ORTC_INT_GROUP; i++) {
-        __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums + i * ORTC_INT_BLOCK));
+        __m512 v = _mm512_cvtepi32_ps(_mm512_loadu_si512(sums + i * ld));
         v = _mm512_fmadd_ps(v, k->factor, k->bias);
         if (back) {
             v = k->moved ? _mm512_range_ps(v, k->hi, 2 /* the smaller of |v| and hi, with v's sign */)
@@ -60,7 +60,7 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
             v = _mm512_fmadd_ps(v, k->next, k->last_bias);
         }
         if (adds) {
-            const __m128i r = _mm_loadu_si128((const __m128i *)(const void *)(residual + i * ORTC_INT_BLOCK));
+            const __m128i r = _mm_loadu_si128((const __m128i *)(const void *)(residual + i * y_ld));
             v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(adds == 1 ? _mm512_cvtepu8_epi32(r)
                                                              : _mm512_cvtepi8_epi32(r)),
                                 k->residual, v);
@@ -77,17 +77,24 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
     bytes = _mm512_permutexvar_epi32(k->order, bytes);
     if (k->bounded)
         bytes = _mm512_xor_si512(_mm512_min_epu8(_mm512_max_epu8(bytes, k->least), k->most), k->flip);
-    _mm512_storeu_si512(y, bytes);
+    if (y_ld == ORTC_INT_BLOCK) {
+        _mm512_storeu_si512(y, bytes);
+    } else {
+        _mm_storeu_si128((__m128i *)(void *)y, _mm512_castsi512_si128(bytes));
+        _mm_storeu_si128((__m128i *)(void *)(y + y_ld), _mm512_extracti32x4_epi32(bytes, 1));
+        _mm_storeu_si128((__m128i *)(void *)(y + 2 * y_ld), _mm512_extracti32x4_epi32(bytes, 2));
+        _mm_storeu_si128((__m128i *)(void *)(y + 3 * y_ld), _mm512_extracti32x4_epi32(bytes, 3));
+    }
     return sure;
 }
 
-INLINE void widen(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float *y)
+INLINE void widen(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float *y, size_t y_ld)
 {
     const __m512 zero = _mm512_set1_ps(f->again_zero), scale = _mm512_set1_ps(f->again_scale);
     for (size_t i = 0; i < n; i++) {
         const __m128i q = _mm_loadu_si128((const __m128i *)(const void *)(bytes + i * ORTC_INT_BLOCK));
         const __m512 v = _mm512_cvtepi32_ps(f->flip ? _mm512_cvtepi8_epi32(q) : _mm512_cvtepu8_epi32(q));
-        _mm512_storeu_ps(y + i * ORTC_INT_BLOCK, (v - zero) * scale);
+        _mm512_storeu_ps(y + i * y_ld, (v - zero) * scale);
     }
 }
 

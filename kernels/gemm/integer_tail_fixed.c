@@ -13,7 +13,9 @@
  * rounded, which counts where 257 + b is that many factors. Of the last after another the program rounds the
  * first's product, the residual's, their sum and its quotient, and here two factors, a bias, a sum and the
  * result are rounded: u * (3 products + 3 residuals + bias + 4 * 257); of one with a residual alone u * (3
- * (257 + b) + 6 residuals + bias + 4 * 257). */
+ * (257 + b) + 6 residuals + bias + 4 * 257). What is added between the two is rounded in a sum, and in the
+ * bias that it is a part of: three times that in all; what the first is multiplied with rounds one product
+ * more. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -70,15 +72,17 @@ INLINE __m256 residual_of(const ortc_int_fixed *f, __m256i r)
     return _mm256_mul_ps(_mm256_cvtepi32_ps(r), _mm256_set1_ps(f->steps.residual.scale));
 }
 
-/* From the first that is rounded (less its zero point, if there are two), to results; more: the residual. */
-INLINE __m256i last_of(const ortc_int_fixed *f, __m256 v, __m256 more)
+/* From the first that is rounded (less its zero point, if there are two), to results; it is multiplied with
+ * `by`, and `more` is added (nothing: -0). */
+INLINE __m256i last_of(const ortc_int_fixed *f, __m256 v, float by, float more, __m256 residual)
 {
     const ortc_int_steps *s = &f->steps;
     if (s->to.type) {
         v = _mm256_sub_ps(v, _mm256_set1_ps(s->from.zero - s->to.zero));
         v = _mm256_mul_ps(v, _mm256_set1_ps(s->from.scale));
+        v = _mm256_add_ps(_mm256_mul_ps(v, _mm256_set1_ps(by)), _mm256_set1_ps(more));
     }
-    if (f->adds) v = _mm256_add_ps(v, more);
+    if (f->adds) v = _mm256_add_ps(v, residual);
     if (s->to.type || f->adds) v = clipped(v, &s->last);
     return _mm256_cvtps_epi32(_mm256_add_ps(quantised(v, &s->y), _mm256_set1_ps(s->y.zero)));
 }
@@ -100,7 +104,7 @@ static int holds(const ortc_int_fixed *f, int32_t last, float last_bias, double 
             const __m256i sum = _mm256_cvtps_epi32(_mm256_fmadd_ps(number, _mm256_set1_ps(f->residual), v));
             __m256i y = _mm256_srai_epi32(sum, 16);
             y = _mm256_xor_si256(_mm256_min_epi32(_mm256_max_epi32(y, least), most), flip);
-            const __m256i right = _mm256_and_si256(last_of(f, first, residual_of(f, bytes)),
+            const __m256i right = _mm256_and_si256(last_of(f, first, 1, -0.0f, residual_of(f, bytes)),
                                                    _mm256_set1_epi32(255));
             const __m256i unsure = _mm256_cmpeq_epi32(_mm256_and_si256(sum, near), _mm256_setzero_si256());
             if (!_mm256_testc_si256(_mm256_or_si256(unsure, _mm256_cmpeq_epi32(y, right)),
@@ -122,8 +126,8 @@ __attribute__((cold)) int ortc_int_fixed_init(const ortc_int_pass *p, int adds, 
                  zero = s->y.zero - low - (adds ? residual * s->residual.zero : 0),
                  moved = back ? (s->from.zero - s->to.zero) * next : 0;
     double last = 0, window = 0;
-    if (!p->ends || p->before.row || p->scale.row || p->bias.row || !is_usual(first->scale) ||
-        !is_usual(s->y.scale) || (adds && s->residual.type == ORTC_F32) ||
+    if (!p->ends || p->before.row || p->scale.row || p->bias.row || p->by.row || p->more.row ||
+        !is_usual(first->scale) || !is_usual(s->y.scale) || (adds && s->residual.type == ORTC_F32) ||
         (adds && !back && (s->clip.lo > -INFINITY || s->clip.hi < INFINITY)) || !(next >= 0) ||
         !(residual >= 0))
         return 0;
@@ -159,9 +163,13 @@ __attribute__((cold)) int ortc_int_fixed_init(const ortc_int_pass *p, int adds, 
         /* A smaller window than what is known of roundings asks for may do. */
         out->last = mask_of(last, &window);
         const double most = window;
-        for (window = 1; window <= most; window *= 2) {
+        out->farthest = 2 * fabs(moved) + (3 * 255 * residual + fabs(zero) + 4 * 257);
+        out->between = between;
+        out->shift = s->from.zero - s->to.zero + to_middle;
+        out->start = zero;
+        for (window = p->by.data || p->more.data ? most : 1; window <= most; window *= 2) {
             out->last = 0xffff & ~(2 * (int32_t)window - 1);
-            out->last_bias = (float)((zero - moved - to_middle * next) * UNITS + UNITS / 2 + window);
+            out->last_bias = (float)((zero - out->shift * next) * UNITS + UNITS / 2 + window);
             if (window == most || holds(out, out->last, out->last_bias, lo, hi)) break;
         }
     }
@@ -192,6 +200,40 @@ INLINE int reaches(__m256d v, double most)
     return _mm256_movemask_pd(_mm256_cmp_pd(v, _mm256_set1_pd(most), _CMP_NLT_UQ));
 }
 
+INLINE double largest(__m256d v)
+{
+    double d[4];
+    _mm256_storeu_pd(d, v);
+    return fmax(fmax(d[0], d[1]), fmax(d[2], d[3]));
+}
+
+/* Of a block the last of two. The program rounds one product more where there is `by`. */
+static int last_of_block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block *out)
+{
+    double next[ORTC_INT_BLOCK], more[ORTC_INT_BLOCK], farthest = 0, window;
+    out->last = f->last;
+    for (size_t i = 0; i < ORTC_INT_BLOCK; i++) {
+        out->by[i] = 1, out->more[i] = -0.0f;
+        if (p->by.data) memcpy(&out->by[i], (const char *)p->by.data + 4 * i * p->by.col, 4);
+        if (p->more.data) memcpy(&out->more[i], (const char *)p->more.data + 4 * i * p->more.col, 4);
+        out->next[i] = f->next, out->last_bias[i] = f->last_bias;
+        next[i] = f->back ? f->steps.from.scale / (double)f->steps.y.scale * out->by[i] : 0;
+        more[i] = out->more[i] / (double)f->steps.y.scale;
+        const double far = f->farthest + 4 * f->between * fabs(next[i]) + 3 * fabs(more[i]) +
+                           2 * fabs(f->shift * next[i]);
+        if (!(far < LARGEST)) farthest = LARGEST; /* a NaN, too */
+        farthest = fmax(farthest, far);
+    }
+    if (!f->back || (!p->by.data && !p->more.data)) return 1;
+    if (!(farthest < LARGEST)) return 0;
+    out->last = mask_of(farthest, &window);
+    for (size_t i = 0; i < ORTC_INT_BLOCK; i++) {
+        out->next[i] = (float)next[i];
+        out->last_bias[i] = (float)((f->start - f->shift * next[i] + more[i]) * UNITS + UNITS / 2 + window);
+    }
+    return 1;
+}
+
 int ortc_int_fixed_block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block *out)
 {
     enum { AT_ONCE = 4 };
@@ -214,34 +256,32 @@ int ortc_int_fixed_block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_i
         _mm_storeu_ps(out->added + i, _mm256_cvtpd_ps(some(&p->bias, 0, i, -0.0)));
         _mm_storeu_si128((__m128i *)(void *)(out->before + i), _mm256_cvtpd_epi32(before));
     }
-    double mosts[AT_ONCE], window;
-    _mm256_storeu_pd(mosts, most);
-    out->near = mask_of(fmax(fmax(mosts[0], mosts[1]), fmax(mosts[2], mosts[3])), &window);
+    double window;
+    out->near = mask_of(largest(most), &window);
     const __m256d zero = _mm256_set1_pd(f->zero), half = _mm256_set1_pd(UNITS / 2 + window);
     for (size_t i = 0; i < ORTC_INT_BLOCK; i += AT_ONCE)
         _mm_storeu_ps(out->bias + i, _mm256_cvtpd_ps((biases[i / AT_ONCE] + zero) * units + half));
-    return 1;
+    return last_of_block(f, p, out);
 }
 
 /* ---- Again --------------------------------------------------------------------------------------------- */
 
-/* Lanes are these pixels, twice. */
 void ortc_int_fixed_again(const ortc_int_fixed *f, const ortc_int_block *b, uint32_t sure,
-                          const int32_t *sums, const uint8_t *residual, uint8_t *y)
+                          const int32_t *sums, size_t ld, const uint8_t *residual, uint8_t *y, size_t y_ld)
 {
     const ortc_int_steps *s = &f->steps;
-    const __m256i pixels = _mm256_setr_epi32(0, 16, 32, 48, 0, 16, 32, 48);
     for (uint32_t left = 0xffff & ~sure; left; left &= left - 1) {
         const int c = __builtin_ctz(left);
-        const __m256i sum = _mm256_add_epi32(_mm256_i32gather_epi32(sums + c, pixels, 4),
-                                             _mm256_set1_epi32(b->before[c]));
+        const int32_t *from = sums + c;
+        const __m256i pixels = _mm256_setr_epi32(from[0], from[ld], from[2 * ld], from[3 * ld], 0, 0, 0, 0),
+                      sum = _mm256_add_epi32(pixels, _mm256_set1_epi32(b->before[c]));
         const uint8_t *r = f->adds ? residual + c : NULL;
         __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_set1_ps(b->scale[c])), more = v;
         v = clipped(_mm256_add_ps(v, _mm256_set1_ps(b->added[c])), &s->clip);
         if (s->to.type) v = quantised(v, &s->to);
-        if (r) more = residual_of(f, _mm256_setr_epi32(r[0], r[16], r[32], r[48], 0, 0, 0, 0));
+        if (r) more = residual_of(f, _mm256_setr_epi32(r[0], r[y_ld], r[2 * y_ld], r[3 * y_ld], 0, 0, 0, 0));
         uint32_t to[8];
-        _mm256_storeu_si256((__m256i *)(void *)to, last_of(f, v, more));
-        for (int i = 0; i < ORTC_INT_GROUP; i++) y[i * ORTC_INT_BLOCK + c] = (uint8_t)to[i];
+        _mm256_storeu_si256((__m256i *)(void *)to, last_of(f, v, b->by[c], b->more[c], more));
+        for (size_t i = 0; i < ORTC_INT_GROUP; i++) y[i * y_ld + c] = (uint8_t)to[i];
     }
 }

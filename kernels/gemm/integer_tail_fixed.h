@@ -12,6 +12,6 @@ int ortc_int_fixed_block(const ortc_int_fixed *, const ortc_int_pass *, ortc_int
 
 /* Channels of four pixels (those whose bit in `sure` is not set) as the program has them. */
 void ortc_int_fixed_again(const ortc_int_fixed *, const ortc_int_block *, uint32_t sure, const int32_t *sums,
-                          const uint8_t *residual, uint8_t *y);
+                          size_t ld, const uint8_t *residual, uint8_t *y, size_t y_ld);
 
 #endif

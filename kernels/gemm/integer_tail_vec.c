@@ -90,12 +90,13 @@ static size_t size_of(const ortc_int_pass *p, int ends)
 typedef struct steady {
     vf32 lo, hi, last_lo, last_hi, zero, scale, r_scale, again_zero, again_scale;
     vi32 r_zero;
-    int clips, last, moves, again;
+    int clips, last, moves, again, added; /* added: something is behind the first that is rounded */
     scaled to, end;
 } steady;
 
-VFN steady steady_of(const ortc_int_steps *s)
+VFN steady steady_of(const ortc_int_pass *p)
 {
+    const ortc_int_steps *s = p->steps;
     return (steady){.lo = v_set_f32(s->clip.lo),
                     .hi = v_set_f32(s->clip.hi),
                     .last_lo = v_set_f32(s->last.lo),
@@ -110,6 +111,7 @@ VFN steady steady_of(const ortc_int_steps *s)
                     .last = bounds_something(&s->last),
                     .moves = s->from.zero != s->to.zero,
                     .again = s->again.type != 0,
+                    .added = p->by.data || p->more.data,
                     .to = scaled_of(&s->to),
                     .end = scaled_of(&s->y)};
 }
@@ -126,16 +128,19 @@ VFN void end_of(const steady *k, vf32 q, void *y, size_t n)
 /* n sums, whose residual is `at` elements into it, to y. Compiled for each combination, so that loops have
  * few choices in them. quick: reciprocals will do; sure: nothing is NaN. */
 VFN void finish(const int back, const int adds, const int ends, const int quick, const int sure,
-                const ortc_int_pass *p, const steady *k, vf32 v, size_t at, void *y, size_t n)
+                const ortc_int_pass *p, const steady *k, vf32 v, vf32 by, vf32 more, size_t at, void *y,
+                size_t n)
 {
     if (k->clips) v = v_min(k->hi, v_max(k->lo, v));
     if (back) {
         v = quantised(v, quick, sure, &k->to);
+        if (!ends) v = v_add(v, v_set_f32(0)); /* what rounds to -0 is the integer 0 */
         if (k->moves) v = v_sub(v, k->zero);
         v = v_mul(v, k->scale);
     }
+    if (k->added) v = v_add(v_mul(v, by), more);
     if (adds) v = v_add(v, residual_of(p, at, n, k->r_zero, k->r_scale));
-    if ((back || adds) && k->last) v = v_min(k->last_hi, v_max(k->last_lo, v));
+    if ((back || adds || k->added) && k->last) v = v_min(k->last_hi, v_max(k->last_lo, v));
     if (ends)
         end_of(k, v_add(quantised(v, quick, sure, &k->end), v_f32_of_i32(k->end.zero)), y, n);
     else
@@ -147,17 +152,19 @@ VFN void pass(const int back, const int adds, const int ends, const int quick, c
               const int along, const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums,
               size_t ld, void *y, size_t y_ld)
 {
-    const steady k = steady_of(p->steps);
+    const steady k = steady_of(p);
     const size_t size = size_of(p, ends);
     for (size_t r = 0; r < rows; r++, sums += ld) {
         char *line = (char *)y + r * y_ld * size;
         const row_of before = row_at(&p->before, r, v_set_f32(0)),
                      factor = row_at(&p->scale, r, v_set_f32(1)),
-                     bias = row_at(&p->bias, r, v_set_f32(-0.0f));
+                     bias = row_at(&p->bias, r, v_set_f32(-0.0f)), by = row_at(&p->by, r, v_set_f32(1)),
+                     more = row_at(&p->more, r, v_set_f32(-0.0f));
         V_FOR(i, n, cols, {
             vf32 v = v_f32_of_i32(v_load_i32(sums + i, n) + v_bits_f32(elements(&before, along, i, n)));
             v = v_add(v_mul(v, elements(&factor, along, i, n)), elements(&bias, along, i, n));
-            finish(back, adds, ends, quick, sure, p, &k, v, r * p->residual_row + i, line + i * size, n);
+            finish(back, adds, ends, quick, sure, p, &k, v, elements(&by, along, i, n),
+                   elements(&more, along, i, n), r * p->residual_row + i, line + i * size, n);
         });
     }
 }
@@ -181,26 +188,29 @@ VFN vf32 distance_of(vf32 most) { return v_sub(v_set_f32(0.5f), v_mul(most, v_se
 
 /* 0: not for these numbers. */
 VFN int fused_of(const int back, const int adds, const ortc_int_pass *p, const steady *k, vf32 factor,
-                 vf32 bias, fused *u)
+                 vf32 bias, vf32 by, vf32 more, fused *u)
 {
     const scaled *first = back ? &k->to : &k->end;
     const vf32 zero = v_f32_of_i32(k->end.zero), r = k->end.reciprocal;
     u->factor = v_mul(factor, first->reciprocal), u->bias = v_mul(bias, first->reciprocal);
-    u->next = v_mul(k->scale, r);
+    if (!back && k->added) u->factor = v_mul(u->factor, by), u->bias = v_mul(v_fma(bias, by, more), r);
+    u->next = v_mul(v_mul(k->scale, by), r);
     u->r_factor = adds ? v_mul(k->r_scale, r) : v_set_f32(0);
     const vf32 r_zero = v_mul(v_f32_of_i32(k->r_zero), u->r_factor),
-               next_zero = back ? v_mul(k->zero, u->next) : v_set_f32(0);
-    u->last_bias = v_sub(v_sub(zero, r_zero), next_zero);
+               next_zero = back ? v_mul(k->zero, u->next) : v_set_f32(0),
+               between = back ? v_mul(more, r) : v_set_f32(0);
+    u->last_bias = v_add(v_sub(v_sub(zero, r_zero), next_zero), between);
     u->lo = v_set_f32(-INFINITY), u->hi = v_set_f32(INFINITY);
     if (back)
         u->lo = quantised(k->lo, 0, 1, first), u->hi = quantised(k->hi, 0, 1, first);
     else if (adds)
         u->lo = v_mul(k->lo, r), u->hi = v_mul(k->hi, r);
-    const int own = back || adds;
+    const int own = back || adds || k->added;
     u->last_lo = v_add(zero, quantised(own ? k->last_lo : k->lo, 0, 1, &k->end));
     u->last_hi = v_add(zero, quantised(own ? k->last_hi : k->hi, 0, 1, &k->end));
     const vf32 one = v_add(v_set_f32(512), v_abs(u->bias));
     vf32 most = v_add(v_add(v_set_f32(512), zero), v_add(v_abs(r_zero), v_abs(next_zero)));
+    most = v_add(most, v_abs(between));
     most = v_fma(v_abs(u->r_factor), v_set_f32(255), back ? most : v_add(most, v_abs(u->bias)));
     u->near = distance_of(most);
     u->nearer = v_sub(u->near, distance_of(one));
@@ -236,15 +246,17 @@ VFN vf32 fused_at(const int back, const int adds, const ortc_int_pass *p, const 
 VFN void pass_down(const int back, const int adds, const int ends, const ortc_int_pass *p, size_t rows,
                    size_t cols, const int32_t *sums, size_t ld, void *y, size_t y_ld)
 {
-    const steady k = steady_of(p->steps);
+    const steady k = steady_of(p);
     const size_t size = size_of(p, ends);
     const row_of befores = row_at(&p->before, 0, v_set_f32(0)), factors = row_at(&p->scale, 0, v_set_f32(1)),
-                 biases = row_at(&p->bias, 0, v_set_f32(-0.0f));
+                 biases = row_at(&p->bias, 0, v_set_f32(-0.0f)), bys = row_at(&p->by, 0, v_set_f32(1)),
+                 mores = row_at(&p->more, 0, v_set_f32(-0.0f));
     V_FOR(i, n, cols, {
         const vi32 before = v_bits_f32(elements(&befores, 1, i, n));
-        const vf32 factor = elements(&factors, 1, i, n), bias = elements(&biases, 1, i, n);
+        const vf32 factor = elements(&factors, 1, i, n), bias = elements(&biases, 1, i, n),
+                   by = elements(&bys, 1, i, n), more = elements(&mores, 1, i, n);
         fused u;
-        const int fuses = ends && fused_of(back, adds, p, &k, factor, bias, &u);
+        const int fuses = ends && fused_of(back, adds, p, &k, factor, bias, by, more, &u);
         for (size_t r = 0; r < rows; r++) {
             const vf32 sum = v_f32_of_i32(v_load_i32(sums + r * ld + i, n) + before);
             const size_t at = r * p->residual_row + i;
@@ -257,7 +269,7 @@ VFN void pass_down(const int back, const int adds, const int ends, const ortc_in
                     continue;
                 }
             }
-            finish(back, adds, ends, 1, 1, p, &k, v_add(v_mul(sum, factor), bias), at, to, n);
+            finish(back, adds, ends, 1, 1, p, &k, v_add(v_mul(sum, factor), bias), by, more, at, to, n);
         }
     });
 }
@@ -286,6 +298,7 @@ static int is_sure(const ortc_int_pass *p, size_t rows, size_t cols)
 {
     const ortc_int_scaled *r = &p->steps->residual;
     return is_small(&p->scale, rows, cols) && is_small(&p->bias, rows, cols) &&
+           is_small(&p->by, rows, cols) && is_small(&p->more, rows, cols) &&
            (!p->residual || (r->type != ORTC_F32 && r->scale < 0x1p60f));
 }
 
@@ -328,8 +341,9 @@ static void run(const ortc_int_pass *p, size_t rows, size_t cols, const int32_t 
     static passing *const alongs[2][2] = {{along_00, along_01}, {along_10, along_11}};
     static passing *const downs[2][2] = {{down_00, down_01}, {down_10, down_11}};
     const int back = p->steps->to.type != 0, ends = p->ends != 0,
-              by_row = p->before.row || p->scale.row || p->bias.row,
-              by_col = p->before.col || p->scale.col || p->bias.col, sure = is_sure(p, rows, cols);
+              by_row = p->before.row || p->scale.row || p->bias.row || p->by.row || p->more.row,
+              by_col = p->before.col || p->scale.col || p->bias.col || p->by.col || p->more.col,
+              sure = is_sure(p, rows, cols);
     passing *f = sure && !by_row && (rows >= FEW_ROWS || cols <= NARROW) ? downs[back][ends]
                  : sure && !by_col                                       ? passes[back][ends]
                                                                          : alongs[back][ends];

@@ -286,6 +286,8 @@ static void ask_for(const job *j, int64_t row, int64_t rows, int64_t col, int64_
         for (int64_t at = 0; at < cols * size; at += 64) __builtin_prefetch(c + at, 1);
 }
 
+static const int32_t no_sums[64]; /* of rows that are not packed: where they would count */
+
 /* The tile of a block of rows and `panels` panels from column n0 on; w: NULL where it is finished at once. No
  * division here: small tiles take few hundred clocks. */
 static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, int64_t panels, const void *b,
@@ -298,7 +300,9 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
                   row = block * ch->rows + min64(block, ch->longer); /* ortc_product_row */
     const int64_t cols = min64(p->n - n0, panels * line->b.width), ldc = r->x->ldc;
     const int finish_now = ch->last && !(p->flags & ORTC_PRODUCT_TRANS_C);
-    const char *a = ch->a + (row - ch->a_row) * ch->a_unit + (block - ch->a_block) * ortc_form_sums(&line->a);
+    const int direct = p->how_a == ORTC_PRODUCT_DIRECT;
+    const char *a = ch->a + (row - ch->a_row) * ch->a_unit +
+                    (direct ? 0 : (block - ch->a_block) * ortc_form_sums(&line->a));
     char *tile = j->scratch + p->at_tile;
     void *sums;
     size_t ld;
@@ -321,15 +325,15 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
     if (r->halves) flags |= ORTC_UK_TO_BF16;
     const ortc_uk_panel panel = {b, j->scratch + p->at_pieces, p->alone};
     if (p->alone) memset(panel.pieces, 0, ORTC_UK_PANEL_STATE);
-    const ortc_uk_plain plain = {(const float *)(const void *)a, (size_t)r->x->lda};
+    const ortc_uk_plain plain = {a, (size_t)r->x->lda};
     const void *rows_of_a = a;
-    if (p->how_a == ORTC_PRODUCT_DIRECT && p->m > 1) rows_of_a = &plain, flags |= ORTC_UK_A_PLAIN;
+    if (direct && p->m > 1) rows_of_a = &plain, flags |= ORTC_UK_A_PLAIN;
     ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, rows_of_a,
              line->can & ORTC_LINE_SPLIT ? (const void *)&panel : b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);
     if (line->sum == ORTC_I32)
-        correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc, a + rows * ch->a_unit,
-                (const char *)b + ldb * ch->b_unit);
+        correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc,
+                direct ? (const char *)no_sums : a + rows * ch->a_unit, (const char *)b + ldb * ch->b_unit);
     if (!finish_now || r->straight || r->halves) return;
     if (!w) {
         finish(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, &tail);
@@ -379,7 +383,7 @@ static void find_a(const job *j, int64_t b0, int64_t b1, chunk *ch)
     case ORTC_PRODUCT_SHARED: ch->a = j->r->shared_a + at_chunk; break;
     case ORTC_PRODUCT_DIRECT:
         ch->a = ortc_product_at(j->it.a, ch->k0, p->types.a);
-        ch->a_unit = j->r->x->lda * 4;
+        ch->a_unit = j->r->x->lda * ortc_product_size(p->line->a.type);
         break;
     default: {
         const ortc_product_source src = source_a(j);
@@ -438,7 +442,7 @@ static int rows_are_far(const run_args *r)
 {
     const ortc_product_plan *p = r->p;
     return p->how_a == ORTC_PRODUCT_DIRECT && p->m > 1 && p->chunks == 1 && r->x->lda == p->k &&
-           p->m * p->k * 4 > FAR_BYTES;
+           p->m * p->k * ortc_product_size(p->line->a.type) > FAR_BYTES;
 }
 
 /* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes

@@ -39,7 +39,8 @@ enum {
     /* B is as it is, and tasks pack what they are at, with the bits of one that is packed: of a run that does
      * not keep it */
     ORTC_PRODUCT_PASSING_B = 256u,
-    ORTC_PRODUCT_TRANS_C = 64u, /* C and the residual are [n][m], dense; wants PACKED_B and f32 sums, for
+    ORTC_PRODUCT_SYMMETRIC_B = 512u, /* of bytes: as it is packed its zero points are 0 */
+    ORTC_PRODUCT_TRANS_C = 64u,      /* C and the residual are [n][m], dense; wants PACKED_B and f32 sums, for
                                    small m */
 };
 

@@ -18,5 +18,5 @@ static inline __attribute__((always_inline)) vi32 s8_u8(vi32 sum, vi32 a, vi32 b
 {
     return (vi32)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)b, (__m512i)a);
 }
-INT_LINE(ortc_uk_product_u8_s8_14x32_avx512vnni, u8_s8)
-INT_LINE(ortc_uk_product_s8_u8_14x32_avx512vnni, s8_u8)
+INT_LINE_PLAIN(ortc_uk_product_u8_s8_14x32_avx512vnni, u8_s8)
+INT_LINE_PLAIN(ortc_uk_product_s8_u8_14x32_avx512vnni, s8_u8)

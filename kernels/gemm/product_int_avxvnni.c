@@ -13,5 +13,5 @@ static inline __attribute__((always_inline)) vi32 s8_u8(vi32 sum, vi32 a, vi32 b
 {
     return (vi32)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)b, (__m256i)a);
 }
-INT_LINE(ortc_uk_product_u8_s8_6x16_avxvnni, u8_s8)
-INT_LINE(ortc_uk_product_s8_u8_6x16_avxvnni, s8_u8)
+INT_LINE_PLAIN(ortc_uk_product_u8_s8_6x16_avxvnni, u8_s8)
+INT_LINE_PLAIN(ortc_uk_product_s8_u8_6x16_avxvnni, s8_u8)

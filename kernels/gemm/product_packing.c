@@ -76,3 +76,12 @@ int ortc_product_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved)
     return !n || (ortc_load_i64(v->data, v->dtype, 0) + moved == 0 &&
                   !memcmp(v->data, (const char *)v->data + size, (size_t)((n - 1) * size)));
 }
+
+int ortc_product_symmetric_as(const ortc_view *in, uint32_t n_in, const ortc_product_form *form)
+{
+    const ortc_dtype w = in[1].dtype;
+    return ortc_product_symmetric(in, n_in,
+                                  form->type == ORTC_U8 && w == ORTC_I8   ? 128
+                                  : form->type == ORTC_I8 && w == ORTC_U8 ? -128
+                                                                          : 0);
+}

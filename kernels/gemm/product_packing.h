@@ -24,5 +24,7 @@ ortc_status ortc_product_packed_or_left(ortc_plan *p, uint32_t port, const ortc_
 /* Whether the zero points of MatMulInteger's B or ConvInteger's W, input 3 of the node, are known to be 0
  * once it is moved by so much. */
 int ortc_product_symmetric(const ortc_view *in, uint32_t n_in, int64_t moved);
+/* The same of the second operand as it is packed in that form. */
+int ortc_product_symmetric_as(const ortc_view *in, uint32_t n_in, const ortc_product_form *form);
 
 #endif

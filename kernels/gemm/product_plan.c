@@ -37,6 +37,7 @@
 #define PLAIN_COLUMNS 1024         /* with so few columns; more pay for packing, */
 #define PLAIN_COLUMNS_ALONE 512    /* fewer where nobody waits for another's packing, */
 #define PLAIN_AWAY 1024            /* nor then where rows lie so many elements apart: all in one set of L1 */
+#define PLAIN_AWAY_BYTES 4096      /* of bytes, which are packed by fours: more columns pay for no packing */
 #define PLAIN_COLUMNS_FAR 128      /* so few never do, wherever A is */
 #define NEAR_BYTES (16 * 1024)     /* of a panel of B on a unit of tiles: in L1, beside A's, */
 #define NEAR_BLOCKS 4              /* where enough blocks pass over it while the next part comes */
@@ -245,11 +246,14 @@ static uint8_t comes_unasked(void) { return !(ortc_cpu_features_detected() & ORT
  * 768 0.73 to 0.89). */
 static int reads_rows(const ortc_product_plan *p)
 {
-    if (p->types.a != ORTC_F32 || p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)) return 0;
+    const int bytes = p->line->sum == ORTC_I32;
+    if (p->types.a != p->line->a.type || p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)) return 0;
     if (p->m == 1) return ortc_form_is_plain(&p->line->a);
     if (!(p->line->can & ORTC_LINE_PLAIN)) return 0;
+    if (bytes && (!(p->flags & ORTC_PRODUCT_SYMMETRIC_B) || p->k % p->line->a.group)) return 0;
     if (p->n <= PLAIN_COLUMNS_FAR) return 1;
-    if (p->m > PLAIN_BYTES / 4 / (p->k ? p->k : 1)) return 0;
+    if (p->m > PLAIN_BYTES / ortc_product_size(p->line->a.type) / (p->k ? p->k : 1)) return 0;
+    if (bytes) return p->k % PLAIN_AWAY_BYTES != 0;
     return p->threads > 1 ? p->n <= PLAIN_COLUMNS : p->n <= PLAIN_COLUMNS_ALONE && p->k % PLAIN_AWAY;
 }
 

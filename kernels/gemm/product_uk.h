@@ -83,9 +83,10 @@ typedef struct ortc_uk_panel {
     int alone;    /* no other tile reads them: room for two groups does */
 } ortc_uk_panel;
 
-/* Rows of A where they lie: element (i, k) at data + i * ld + k. */
+/* Rows of A where they lie, of f32 or, in whole groups, of the form's type: element (i, k) is i * ld + k
+ * elements behind data. */
 typedef struct ortc_uk_plain {
-    const float *data;
+    const void *data;
     size_t ld;
 } ortc_uk_plain;
 
@@ -209,7 +210,7 @@ enum {
     ORTC_LINE_TAIL = 1u,   /* takes a tail */
     ORTC_LINE_DIRECT = 2u, /* reads B where it lies, of the form's type */
     ORTC_LINE_BF16 = 4u,   /* stores results of bf16 */
-    ORTC_LINE_PLAIN = 32u, /* reads rows of A of f32 where they lie */
+    ORTC_LINE_PLAIN = 32u, /* reads rows of A where they lie (ortc_uk_plain) */
     ORTC_LINE_ROW = 16u,   /* takes several panels of B for one row of A */
     ORTC_LINE_SPLIT = 8u,  /* makes pieces of B as it multiplies; of A they are packed */
 };

@@ -68,6 +68,11 @@ const ortc_case ortc_cases_quantize[] = {
     {"MatMulInteger", "A[37,130] B[130,67]! A[37] B[67]", "", "A=i8,u8 B=i8,u8"},
     {"MatMulInteger", "A[2,3,15,33] B[33,70] A[]={7} B[]={0}", "", "A=i8,u8 B=i8,u8"},
     {"MatMulInteger", "A[2,3,15,33] B[2,1,33,20] A[2,3,15,1] B[2,1,1,20]", "", "A=i8,u8 B=i8,u8"},
+    /* rows of A where they lie: in whole words, and not */
+    {"MatMulInteger", "u8[37,128] i8[128,67]! u8[]={3} i8[]={0}!", ""},
+    {"MatMulInteger", "u8[2,150,36] i8[36,20]! u8[]={255} i8[20]={0}!", ""},
+    {"MatMulInteger", "A[3,70,64] B[3,64,40] A[]={3} B[]={0}!", "", "A=i8,u8 B=i8,u8"},
+    {"MatMulInteger", "u8[40,4096] i8[4096,33]! u8[]={1}", ""},
     {"MatMulInteger", "u8[2,3,5] i8[2,5,4] u8[3] i8[4]", ""},
     {"MatMulInteger", "u8[2,3,5] i8[5,4] u8[3] i8[4]", ""},
     {"MatMulInteger", "u8[3,9000]={255} i8[9000,3]={-128}!", ""}, /* what saturates in 16 bits */

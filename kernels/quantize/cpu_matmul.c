@@ -15,11 +15,14 @@
 #include "kernels/gemm/product_packing.h"
 #include "kernels/quantize/cpu.h"
 
+enum { LEAST_ROWS = 4 }; /* of a block in fixed point, together */
+
 typedef struct matmul_plan {
     ortc_halved halved; /* its body NULL: not this way */
     ortc_product_plan product;
     ortc_matmul_shape shape;
     const ortc_packed *packed_b;
+    ortc_int_ends *ends;      /* NULL: tiles go by the tail's passes */
     int64_t zeros_a, zeros_b; /* elements of the vectors; 0: one for all */
     size_t zeros_offset;      /* bytes in the workspace: of A's, and B's behind them */
 } matmul_plan;
@@ -51,6 +54,16 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
+/* Ends in fixed point where each column is a channel of its own and sums stay below 2^30. */
+static ortc_int_ends *ends_of(const ortc_int_tail *tail, const ortc_plan *p, const ortc_matmul_shape *s)
+{
+    if (p->in[1].rank < 2 || s->k >= (1 << 30) / (255 * 255) || s->m * s->batch < LEAST_ROWS) return NULL;
+    int32_t *first = calloc((size_t)s->n + 1, sizeof *first);
+    ortc_int_ends *ends = first ? ortc_int_ends_create(tail, p->in, first, (size_t)s->n) : NULL;
+    free(first);
+    return ends;
+}
+
 static int64_t count_of(const ortc_view *v) { return v->dtype ? ortc_view_count(v) : 0; }
 
 static ortc_status plan_halved(ortc_plan *p, const ortc_halved_body *body, matmul_plan *g)
@@ -62,6 +75,14 @@ static ortc_status plan_halved(ortc_plan *p, const ortc_halved_body *body, matmu
     ortc_plan_cost(p, 2 * (double)s->m * (double)s->n * (double)s->k,
                    (double)(s->m * s->k) + (double)s->k * (double)s->n + 4 * (double)s->m * (double)s->n);
     return ORTC_OK;
+}
+
+static void release_plan(const void *state, void *pstate)
+{
+    matmul_plan *g = pstate;
+    (void)state;
+    if (g) free(g->ends);
+    free(g);
 }
 
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
@@ -76,13 +97,14 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         return ortc_plan_fail(p, ORTC_UNSUPPORTED, "a rank is not possible here");
     }
     const ortc_matmul_shape *s = &g->shape;
+    g->ends = ends_of(tail, p, s);
     const ortc_halved_body *body = ortc_halved_get();
     const int constant = s->batch == 1 && (b->flags & ORTC_VIEW_CONST) && s->m && s->n && s->k;
     if (body && constant && ortc_product_symmetric(p->in, p->n_in, b->dtype == ORTC_U8 ? -128 : 0) &&
         !(p->n_in > 2 && count_of(&p->in[2]) > 1)) {
         status = plan_halved(p, body, g);
         if (status)
-            free(g);
+            release_plan(state, g);
         else
             *out = g;
         return status;
@@ -92,11 +114,14 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     if (constant)
         status = ortc_product_packed(p, 1, &line->b, &(ortc_product_constant){1, s->n, s->k, 0, b->dtype},
                                      &g->packed_b);
-    if (!status && ortc_product_plan_init(&g->product, line, &types, s->m, s->n, s->k, s->batch,
-                                          g->packed_b ? ORTC_PRODUCT_PACKED_B : 0, p->threads))
+    const uint32_t flags = (g->packed_b ? ORTC_PRODUCT_PACKED_B : 0) |
+                           (ortc_product_symmetric_as(p->in, p->n_in, &line->b) ? ORTC_PRODUCT_SYMMETRIC_B
+                                                                                : 0);
+    if (!status &&
+        ortc_product_plan_init(&g->product, line, &types, s->m, s->n, s->k, s->batch, flags, p->threads))
         status = ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
     if (status) {
-        free(g);
+        release_plan(state, g);
         return status;
     }
     /* of a vector as many as the rows have, those of the batch that has joined them included */
@@ -144,7 +169,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
     const ortc_matmul_shape *s = &g->shape;
     const ortc_product_threads threads = {ortc_call_parallel, c};
     int32_t *space = (int32_t *)(void *)((char *)c->workspace + g->zeros_offset);
-    ortc_int_run after = {tail, c->in, c->out[0].data, s->n, 0};
+    ortc_int_run after = {tail, g->ends, c->in, c->out[0].data, s->n, 0};
     if (g->halved.body) {
         ortc_halved_args halves = {.a = c->in[0].data,
                                    .b = g->packed_b->data,
@@ -177,4 +202,5 @@ const ortc_kernel ortc_cpu_matmul_integer = {.size = ORTC_SIZED(ortc_kernel),
                                              .supports = supports,
                                              .prepare = prepare,
                                              .plan = plan,
-                                             .run = run};
+                                             .run = run,
+                                             .release_plan = release_plan};

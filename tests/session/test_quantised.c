@@ -265,6 +265,100 @@ Test(quantised, what_is_not_the_form_stays_as_it_is)
     check("scales along a window", padded(y), "ConvInteger", 0, 0, 1e-3F);
 }
 
+/* ---- Ends ---------------------------------------------------------------------------------------------- */
+
+/* Integers of a product or convolution. */
+static ortc_edge *sums(const char *op, int64_t rows, int64_t n, int64_t group)
+{
+    const int64_t k = 24;
+    ortc_edge *y;
+    if (!strcmp(op, "MatMulInteger"))
+        y = apply(op, quantise(input("x", D(rows, k)), ORTC_U8, 2, 117), constant(ORTC_I8, D(k, n), -1),
+                  constant(ORTC_U8, none, 117));
+    else
+        y = with_int(apply(op, quantise(input("x", D(1, n, rows, 3)), ORTC_U8, 2, 117),
+                           constant(ORTC_I8, D(n, n / group, 3, 2), -1), constant(ORTC_U8, none, 117)),
+                     "group", group);
+    return y;
+}
+
+/* A constant along the columns of a product, the channels of a convolution. */
+static ortc_edge *channels(const ortc_edge *s, int64_t n, int32_t value)
+{
+    return constant(ORTC_F32, !strcmp(s->producer->type, "ConvInteger") ? D(n, 1, 1) : D(n), value);
+}
+
+/* One of the forms in which quantised networks go on. */
+enum { FORMS = 11 };
+static ortc_edge *form(int which, ortc_edge *s, int64_t rows, int64_t n)
+{
+    ortc_edge *y = with_int(apply("Cast", s, NULL, NULL), "to", ORTC_F32);
+    y = apply("Mul", y, channels(s, n, 1), NULL);
+    if (which == 0) return through(y, ORTC_U8, 30, 3);
+    if (which == 1) return through(apply("Relu", y, NULL, NULL), ORTC_I8, 9, -128);
+    y = through(y, ORTC_U8, 30, 120);
+    if (which == 2) return through(apply("Add", y, channels(s, n, 40), NULL), ORTC_I8, 25, 7);
+    if (which == 3) return through(apply("Mul", y, channels(s, n, -90), NULL), ORTC_U8, 30, 100);
+    if (which == 4) { /* a BatchNormalization */
+        y = apply("Add", apply("Mul", y, channels(s, n, 30), NULL), channels(s, n, -60), NULL);
+        return through(y, ORTC_U8, 7, 130);
+    }
+    y = through(apply("Add", y, channels(s, n, 40), NULL), ORTC_U8, 25, 121);
+    if (which == 5) return through(apply("Sigmoid", y, NULL, NULL), ORTC_U8, 1, 0);
+    if (which == 6) return through(apply("Mul", y, channels(s, n, 70), NULL), ORTC_U8, 30, 110);
+    if (which > 7) { /* with a residual, of 8 bits */
+        const dims d = !strcmp(s->producer->type, "ConvInteger") ? D(1, n, rows - 2, 2) : D(rows, n);
+        ortc_edge *r = through(input("r", d), ORTC_U8, 2, 99);
+        if (which > 8) y = through(apply("Mul", y, channels(s, n, 70), NULL), ORTC_I8, 30, -20);
+        y = apply("Add", which > 9 ? r : y, which > 9 ? y : r, NULL);
+        return through(y, ORTC_U8, 31, 77);
+    }
+    y = apply("Mul", y, channels(s, n, 70), NULL);
+    return through(apply("Relu", apply("Add", y, channels(s, n, -9), NULL), NULL, NULL), ORTC_U8, 9, 0);
+}
+
+/* Whether it has the bits of the same done step by step. */
+static void ends(const char *op, int64_t rows, int64_t n, int64_t group, int which)
+{
+    static float want[COUNT], have[COUNT];
+    ortc_graph *apart, *together;
+    ortc_edge *s = sums(op, rows, n, group);
+    ortc_graph_add_output(g, "y", form(which, s, rows, n));
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    ortc_session *at_once = session("cpu", &together);
+    ortc_graph_add_output(g, "s", s); /* nothing of what is behind it is done with it */
+    ortc_session *by_steps = session("cpu", &apart);
+    cr_expect((which > 7 || apart->n_nodes > together->n_nodes) && together->n_nodes == (which > 7 ? 3u : 2u),
+              "form %d: %u nodes, %u step by step", which, together->n_nodes, apart->n_nodes);
+    const int64_t count = run(by_steps, want);
+    cr_assert_eq(run(at_once, have), count);
+    for (int64_t i = 0; i < count; i++)
+        if (memcmp(&have[i], &want[i], sizeof *have)) {
+            cr_expect_fail("%s, %d x %d, form %d: element %d is %g, step by step %g", op, (int)rows, (int)n,
+                           which, (int)i, (double)have[i], (double)want[i]);
+            break;
+        }
+    ortc_session_release(by_steps);
+    ortc_session_release(at_once);
+    teardown();
+    setup();
+}
+
+Test(quantised, ends_have_the_bits_of_their_steps)
+{
+    static const int64_t rows[] = {1, 3, 4, 17, 30}, columns[] = {9, 16, 40, 64, 100};
+    for (size_t r = 0; r < 5; r++)
+        for (size_t c = 0; c < 5; c++)
+            for (int which = 0; which < FORMS; which++) ends("MatMulInteger", rows[r], columns[c], 1, which);
+}
+
+Test(quantised, groups_that_are_joined_have_them_too)
+{
+    static const int64_t shapes[][2] = {{32, 8}, {48, 2}, {32, 4}, {24, 2}, {40, 5}, {32, 2}, {20, 1}};
+    for (size_t i = 0; i < 7; i++)
+        for (int which = 0; which < FORMS; which++) ends("ConvInteger", 9, shapes[i][0], shapes[i][1], which);
+}
+
 /* ---- Moves --------------------------------------------------------------------------------------------- */
 
 Test(quantised, moves_between_one_scale_are_of_integers_between_two_are_not)

@@ -333,6 +333,8 @@ static void choose_types(problem *p, rng *r)
     if (p->types.c == ORTC_I32) p->tail = 0; /* the sums themselves */
     if (p->line->a.sums && rng_next(r) % 2) p->zero_a = (int32_t)rng_range(r, 0, 255);
     if (p->line->b.sums && rng_next(r) % 2) p->zero_b = (int32_t)rng_range(r, -128, 127);
+    if (p->line->b.sums && p->types.b == p->line->b.type && !p->zero_b && rng_next(r) % 4)
+        p->flags |= ORTC_PRODUCT_SYMMETRIC_B;
 }
 
 /* One in how many: the paths through the driver are the lines' of f32, whose operands are of all types;

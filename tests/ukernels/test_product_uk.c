@@ -85,18 +85,22 @@ static guard pieces_of(const ortc_product_line *line, size_t k, int at_end)
     return g;
 }
 
-/* Rows of A where they lie give the bits of `sums`: a is [k][mr], `before` what sums held. */
-static int plain_differs(const ortc_product_line *line, const tile_case *tc, rng *r, const float *a,
+/* Rows of A where they lie, in whole groups, give the bits of `sums`: a is [k][mr], `before` what these
+ * held. */
+static int plain_differs(const ortc_product_line *line, const tile_case *tc, rng *r, const char *a,
                          const void *b, size_t ldb, const ortc_uk_tail_f32 *tail, const char *before,
                          const char *sums, size_t s_len)
 {
-    const size_t mr = tc->mr, k = tc->k, lda = k + rng_next(r) % 9;
-    guard rows = guard_open(((mr - 1) * lda + k) * 4, tc->at_end), to = guard_open(s_len * 4, tc->at_end);
+    const size_t mr = tc->mr, k = tc->k, lda = k + rng_next(r) % 9,
+                 size = (size_t)ortc_product_size(line->a.type);
+    guard rows = guard_open(((mr - 1) * lda + k) * size, tc->at_end), to = guard_open(s_len * 4, tc->at_end);
     for (size_t i = 0; i < mr; i++)
-        for (size_t kk = 0; kk < k; kk++) memcpy(rows.data + (i * lda + kk) * 4, a + kk * mr + i, 4);
+        for (size_t kk = 0; kk < k; kk++)
+            memcpy(rows.data + (i * lda + kk) * size, a + (kk * mr + i) * size, size);
     memcpy(to.data, before, s_len * 4);
-    const ortc_uk_plain plain = {(const void *)rows.data, lda};
-    line->tile(mr, tc->nr, k, &plain, b, ldb, to.data, tc->lds, tc->flags | ORTC_UK_A_PLAIN, tail, NULL);
+    const ortc_uk_plain plain = {rows.data, lda};
+    line->tile(mr, tc->nr, k / line->a.group, &plain, b, ldb, to.data, tc->lds, tc->flags | ORTC_UK_A_PLAIN,
+               tail, NULL);
     const int bad = memcmp(to.data, sums, s_len * 4) != 0 || !guard_intact(&rows) || !guard_intact(&to);
     guard_close(&rows), guard_close(&to);
     return bad;
@@ -163,7 +167,7 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
 
     int bad = twice && memcmp(first, gs.data, s_len * 4);
     free(first);
-    if (line->can & ORTC_LINE_PLAIN)
+    if (line->can & ORTC_LINE_PLAIN && k % line->a.group == 0)
         bad += plain_differs(line, tc, r, (const void *)ga.data, panel.data, exact ? tc->ldb : width,
                              tc->has_tail ? &t : NULL, before, (const void *)gs.data, s_len);
     for (size_t i = 0; i < mr; i++) {
