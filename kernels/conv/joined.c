@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
 #include "cpu.h"
 #include "kernels/common/blocks.h"
 
@@ -27,13 +26,12 @@ ortc_status ortc_conv_joined_weights(const ortc_conv_geometry *g, ortc_dtype typ
                   own = g->channels / m * taps, all = g->channels * taps;
     const char *from = w;
     size_t bytes;
-    *out = NULL;
-    if (!ortc_mul_size((size_t)(g->group * g->filters), (size_t)all, &bytes)) return ORTC_OUT_OF_MEMORY;
-    char *to = malloc(bytes ? bytes : 1);
+    char *to = NULL;
+    if (!__builtin_mul_overflow((size_t)(g->group * g->filters), (size_t)all, &bytes)) to = malloc(bytes + 1);
+    *out = to;
     if (!to) return ORTC_OUT_OF_MEMORY;
     memset(to, type == ORTC_U8 ? 128 : 0, bytes); /* which are moved by as much */
     for (int64_t i = 0; i < g->group * g->filters; i++)
         memcpy(to + i * all + i / filters % m * own, from + i * own, (size_t)own);
-    *out = to;
     return ORTC_OK;
 }
