@@ -12,7 +12,9 @@ int ortc_conv_join_groups(ortc_conv_geometry *g)
     const int64_t c = g->channels, f = g->filters;
     if (g->group < 2 || (c % ORTC_BLOCK == 0 && f % ORTC_BLOCK == 0) || c == 0 || f == 0) return 1;
     for (int64_t m = 2; m <= ORTC_BLOCK && m <= g->group; m++) {
-        if (g->group % m || (m < g->group && (m * c % ORTC_BLOCK || m * f % ORTC_BLOCK))) continue;
+        if (g->group % m ||
+            (m < g->group && (m * (c % ORTC_BLOCK) % ORTC_BLOCK || m * (f % ORTC_BLOCK) % ORTC_BLOCK)))
+            continue;
         if (__builtin_mul_overflow(m, c, &g->channels) || __builtin_mul_overflow(m, f, &g->filters)) return 0;
         g->group /= m, g->joined = m;
         return 1;
