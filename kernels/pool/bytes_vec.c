@@ -20,8 +20,23 @@ BODIES(i8, int8_t)
 BODIES(u8, uint8_t)
 
 /* Of a block of channels, on registers of its size. */
+typedef uint8_t u8x16 __attribute__((vector_size(16)));
+typedef int8_t i8x16 __attribute__((vector_size(16)));
+#if defined(__SSE4_1__)
+static inline u8x16 larger_u8(u8x16 a, u8x16 b) { return (u8x16)_mm_max_epu8((__m128i)a, (__m128i)b); }
+static inline i8x16 larger_i8(i8x16 a, i8x16 b) { return (i8x16)_mm_max_epi8((__m128i)a, (__m128i)b); }
+#else /* C has no choice between vectors by a mask, but for bits. */
+#define LARGER(T) \
+    static inline T##x16 larger_##T(T##x16 a, T##x16 b) \
+    { \
+        const T##x16 more = (T##x16)(a > b); \
+        return (a & more) | (b & ~more); \
+    }
+LARGER(i8)
+LARGER(u8)
+#endif
+
 #define BLOCKS(T, type) \
-    typedef type T##x16 __attribute__((vector_size(16))); \
     static inline void blocks_##T(size_t n, size_t taps, const ortc_window_tap *tap, uint8_t *y, \
                                   ptrdiff_t y_step) \
     { \
@@ -30,14 +45,27 @@ BODIES(u8, uint8_t)
             memcpy(&most, tap->x + (ptrdiff_t)i * tap->step, sizeof most); \
             for (size_t t = 1; t < taps; t++) { \
                 memcpy(&v, tap[t].x + (ptrdiff_t)i * tap[t].step, sizeof v); \
-                const T##x16 more = (T##x16)(v > most); \
-                most = (v & more) | (most & ~more); \
+                most = larger_##T(most, v); \
             } \
             memcpy(y, &most, sizeof most); \
         } \
+    } \
+    /* The same of pixels beside each other, three taps at a time. */ \
+    static inline void beside_##T(size_t n, size_t taps, const ortc_window_tap *tap, type *restrict y) \
+    { \
+        for (size_t t = 0; t < taps; t += 3) { \
+            const type *a = (const type *)tap[t].x, *b = (const type *)tap[t + 1 < taps ? t + 1 : t].x, \
+                       *c = (const type *)tap[t + 2 < taps ? t + 2 : t].x; \
+            for (size_t i = 0; t == 0 && i < n; i++) { \
+                const type m = a[i] > b[i] ? a[i] : b[i]; \
+                y[i] = m > c[i] ? m : c[i]; \
+            } \
+            for (size_t i = 0; t > 0 && i < n; i++) { \
+                const type m = a[i] > b[i] ? a[i] : b[i], o = m > c[i] ? m : c[i]; \
+                y[i] = o > y[i] ? o : y[i]; \
+            } \
+        } \
     }
-
-/* C has no choice between vectors by a mask, but for bits. */
 BLOCKS(i8, int8_t)
 BLOCKS(u8, uint8_t)
 
@@ -63,7 +91,20 @@ static void across(size_t n, size_t kernel, size_t dilation, size_t stride, cons
 static void blocks(size_t n, size_t taps, const ortc_window_tap *tap, int is_signed, uint8_t *y,
                    ptrdiff_t y_step)
 {
-    (is_signed ? blocks_i8 : blocks_u8)(n, taps, tap, y, y_step);
+    /* Taps whose pixels lie side by side; those beside the image, the lowest number, can be left out. */
+    enum { MOST = 64 };
+    ortc_window_tap seen[MOST];
+    size_t some = 0, beside = 0;
+    for (size_t t = 0; t < taps && taps <= MOST; t++) {
+        beside += tap[t].step == 0;
+        if (tap[t].step == 16) seen[some++] = tap[t];
+    }
+    if (n < 2 || some == 0 || some + beside < taps || y_step != 16)
+        (is_signed ? blocks_i8 : blocks_u8)(n, taps, tap, y, y_step);
+    else if (is_signed)
+        beside_i8(n * 16, some, seen, (int8_t *)y);
+    else
+        beside_u8(n * 16, some, seen, y);
 }
 
 const ortc_pool_bytes V_NAME(ortc_pool_bytes) = {rows, across, blocks};
