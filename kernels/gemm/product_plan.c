@@ -220,6 +220,23 @@ static void even_rows(ortc_product_plan *p)
     p->blocks = even, p->task_blocks = each;
 }
 
+/* The same of tasks of columns alone: so many panels each that the thread which has most to do has least, the
+ * most of them where there are several such numbers. */
+static void even_columns(ortc_product_plan *p)
+{
+    const int64_t threads = p->threads;
+    int64_t best = INT64_MAX, panels = p->task_panels;
+    if (p->tasks_m != 1 || p->tasks_n < threads || threads < 2 || threads > MANY_THREADS || p->batch != 1 ||
+        p->m == 1 || keeps_sums(p))
+        return;
+    for (int64_t n = p->task_panels * 4 / 3; n >= (p->task_panels + 1) / 2; n--) {
+        const int64_t tasks = ceil_div(p->panels, n), most = ceil_div(tasks, threads) * n;
+        if (most >= best) continue;
+        best = most, panels = n;
+    }
+    p->task_panels = panels, p->tasks_n = ceil_div(p->panels, panels);
+}
+
 /* One row over several panels at once. */
 static int takes_rows(const ortc_product_plan *p)
 {
@@ -447,6 +464,7 @@ int ortc_product_plan_init(ortc_product_plan *p, const ortc_product_line *line,
         prefer_columns(p, flops);
     }
     even_rows(p);
+    even_columns(p);
     if (takes_rows(p)) whole_rows(p);
     p->unasked = comes_unasked();
     choose_packing(p);
