@@ -354,7 +354,8 @@ static int32_t find_quantised(const lowering *l, int32_t v, const ortc_pw_step *
     if (s->op != ORTC_PW_DIV || !is_number(&steps[s->b]) || type_of(l, s->a) != ORTC_F32) return -1;
     *scale = &steps[s->b];
     const double size = fabs((*scale)->k.f);
-    return size > 0x1p-100 && size < 0x1p100 && fabsf(*zero) <= 255 ? s->a : -1;
+    const int is_zero_point = fabsf(*zero) <= 255 && *zero == rintf(*zero);
+    return size > 0x1p-100 && size < 0x1p100 && is_zero_point ? s->a : -1;
 }
 
 /* To integers of 8 and 16 bits. */

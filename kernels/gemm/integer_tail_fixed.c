@@ -213,19 +213,20 @@ static int last_of_block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_i
     double next[ORTC_INT_BLOCK], more[ORTC_INT_BLOCK], farthest = 0, window;
     out->last = f->last;
     for (size_t i = 0; i < ORTC_INT_BLOCK; i++) {
+        out->next[i] = f->next, out->last_bias[i] = f->last_bias;
         out->by[i] = 1, out->more[i] = -0.0f;
+    }
+    if (!f->back || (!p->by.data && !p->more.data)) return 1;
+    for (size_t i = 0; i < ORTC_INT_BLOCK; i++) {
         if (p->by.data) memcpy(&out->by[i], (const char *)p->by.data + 4 * i * p->by.col, 4);
         if (p->more.data) memcpy(&out->more[i], (const char *)p->more.data + 4 * i * p->more.col, 4);
-        out->next[i] = f->next, out->last_bias[i] = f->last_bias;
-        next[i] = f->back ? f->steps.from.scale / (double)f->steps.y.scale * out->by[i] : 0;
+        next[i] = f->steps.from.scale / (double)f->steps.y.scale * out->by[i];
         more[i] = out->more[i] / (double)f->steps.y.scale;
         const double far = f->farthest + 4 * f->between * fabs(next[i]) + 3 * fabs(more[i]) +
                            2 * fabs(f->shift * next[i]);
-        if (!(far < LARGEST)) farthest = LARGEST; /* a NaN, too */
+        if (!(far < LARGEST)) return 0; /* a NaN, too */
         farthest = fmax(farthest, far);
     }
-    if (!f->back || (!p->by.data && !p->more.data)) return 1;
-    if (!(farthest < LARGEST)) return 0;
     out->last = mask_of(farthest, &window);
     for (size_t i = 0; i < ORTC_INT_BLOCK; i++) {
         out->next[i] = (float)next[i];

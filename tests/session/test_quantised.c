@@ -359,6 +359,20 @@ Test(quantised, groups_that_are_joined_have_them_too)
         for (int which = 0; which < FORMS; which++) ends("ConvInteger", 9, shapes[i][0], shapes[i][1], which);
 }
 
+/* ---- Pointwise ----------------------------------------------------------------------------------------- */
+
+/* Values near halves of the scale, beyond the bounds, and what looks like a zero point and is none. */
+Test(quantised, quantising_has_the_bits_of_its_steps)
+{
+    for (int32_t scale = 1; scale < 30; scale++) {
+        check("u8", through(input("x", D(7, 101)), ORTC_U8, scale, 17), "MatMulInteger", 0, 0, 0);
+        check("i8", through(input("x", D(7, 101)), ORTC_I8, scale, 127), "MatMulInteger", 0, 0, 0);
+        ortc_edge *y = apply("Div", input("x", D(7, 101)), constant(ORTC_F32, none, scale), NULL);
+        y = apply("Add", apply("Round", y, NULL, NULL), constant(ORTC_F32, none, 50), NULL);
+        check("half a step more", through(y, ORTC_I8, 100, 0), "MatMulInteger", 0, 0, 0);
+    }
+}
+
 /* ---- Moves --------------------------------------------------------------------------------------------- */
 
 Test(quantised, moves_between_one_scale_are_of_integers_between_two_are_not)
