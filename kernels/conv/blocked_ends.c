@@ -18,11 +18,10 @@ void ortc_blocked_fixed(const ortc_blocked_args *a, int64_t block, const int32_t
 {
     enum { TOGETHER = 256 };
     const int64_t size = ortc_dtype_bits(a->int_tail->type) / 8;
-    const int32_t port = a->int_tail->residual;
     for (int64_t some; n > 0; n -= some, sums += some * ORTC_BLOCK, at += some * ORTC_BLOCK) {
         some = min64(n, TOGETHER);
-        ortc_int_ends_run(a->int_ends, (size_t)block, sums, (size_t)some,
-                          port < 0 ? NULL : (const char *)a->in[port].data + at, (char *)a->y + at * size);
+        ortc_int_ends_run(a->int_ends, (size_t)block, sums, (size_t)some, a->in, at,
+                          (char *)a->y + at * size);
     }
 }
 

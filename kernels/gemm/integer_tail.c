@@ -126,23 +126,23 @@ static int dequantises(const reader *r, uint32_t *at, ortc_int_scaled *out)
     return 1;
 }
 
-/* A value of the result's shape that is added: an input in f32, or one of 8 bits dequantised. */
-static void add_residual(const reader *r, uint32_t *at)
+/* A value of the result's shape that is added: an input in f32, or one of 8 bits dequantised. Its port; -1:
+ * none. */
+static int32_t find_residual(const reader *r, uint32_t *at, ortc_int_scaled *out)
 {
-    ortc_int_tail *t = r->t;
     for (uint32_t i = 0; i < r->p->n; i++) {
         const ortc_pw_step *s = &r->p->steps[i], *other;
         ortc_int_scaled scaled = {ORTC_F32, 1, 0};
         uint32_t v = i, next = *at;
-        if (s->op != ORTC_PW_LOAD || s->a == 0 || !r->uses[i] || t->lies[s->a] != ORTC_PW_FULL ||
+        if (s->op != ORTC_PW_LOAD || s->a == 0 || !r->uses[i] || r->t->lies[s->a] != ORTC_PW_FULL ||
             (s->type == ORTC_F32 ? 0 : !is_8_bits(s->type) || !dequantises(r, &v, &scaled)) ||
             r->uses[v] != 1 || !follows(r, ORTC_PW_ADD, &next, &other) || other != &r->p->steps[v])
             continue;
-        t->residual = s->a;
-        t->steps.residual = scaled;
+        *out = scaled;
         *at = next;
-        return;
+        return s->a;
     }
+    return -1;
 }
 
 /* The pass: what of the program it does; returns the value that comes out of it. */
@@ -168,7 +168,7 @@ static uint32_t read_pass(reader *r, uint32_t v)
     } else {
         t->steps.to.type = 0;
     }
-    add_residual(r, &at);
+    t->residual = find_residual(r, &at, &t->steps.residual);
     t->steps.last = (ortc_int_bounds){-INFINITY, INFINITY};
     if (t->steps.to.type || t->residual >= 0) bounds(r, &at, &t->steps.last);
     return at;
@@ -213,29 +213,23 @@ static int tabulate(const reader *r, uint32_t byte, uint32_t v, ortc_int_link *l
  * then, each of it optional, * scale, + bias, + residual, Clip, QuantizeLinear. *byte is what comes out. */
 static int read_link(const reader *r, uint32_t *byte, uint32_t v, uint32_t end, ortc_int_link *link)
 {
-    ortc_int_tail *t = r->t;
-    const int32_t residual = t->residual;
-    ortc_int_scaled from;
+    ortc_int_scaled from, residual = {0, 0, 0};
     uint32_t at = v;
-    memset(link, 0, sizeof *link);
+    *link = (ortc_int_link){.residual = -1};
     if (!dequantises(r, &at, &from)) return 0;
     with(r, ORTC_PW_MUL, ORTC_F32, &at, &link->by);
     with(r, ORTC_PW_ADD, ORTC_F32, &at, &link->bias);
-    if (residual < 0) add_residual(r, &at);
-    link->adds = residual < 0 && t->residual >= 0;
+    link->residual = find_residual(r, &at, &residual);
     link->steps = (ortc_int_steps){.clip = {-INFINITY, INFINITY},
                                    .last = {-INFINITY, INFINITY},
                                    .from = from,
-                                   .residual = t->steps.residual};
-    bounds(r, &at, link->adds || link->by.given ? &link->steps.last : &link->steps.clip);
+                                   .residual = residual};
+    bounds(r, &at, link->residual >= 0 || link->by.given ? &link->steps.last : &link->steps.clip);
     const int stored = quantises(r, &at, &link->steps.y);
     uint32_t next = at;
     if (stored && at != end && dequantises(r, &next, &link->steps.again) && next == end) at = end;
     if (at != end) link->steps.again.type = 0;
-    if ((!stored && at != end) || (v != *byte && !tabulate(r, *byte, v, link))) {
-        t->residual = residual;
-        return 0;
-    }
+    if ((!stored && at != end) || (v != *byte && !tabulate(r, *byte, v, link))) return 0;
     link->has_pass = 1;
     link->moved = (ortc_int_source){.given = 1, .port = -1, .k.i = -(int32_t)from.zero};
     link->times = (ortc_int_source){.given = 1, .port = -1, .k.f = from.scale};
@@ -249,11 +243,10 @@ static int read_links(const reader *r, uint32_t byte, uint32_t end)
 {
     ortc_int_tail *t = r->t;
     const ortc_int_tail kept = *t;
-    t->residual = -1;
     t->n_links = 0;
     while (byte && byte != end && t->n_links < ORTC_INT_LINKS) {
         ortc_int_link *link = &t->links[t->n_links++];
-        memset(link, 0, sizeof *link);
+        *link = (ortc_int_link){.residual = -1};
         if (is_8_bits(t->type) && tabulate(r, byte, end, link)) {
             byte = end;
             break;
@@ -300,11 +293,11 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
         const uint32_t byte = last;
         if (last == end || (dequantises(&r, &last, &t->steps.again) && last == end)) return 1;
         t->steps.again.type = 0;
-        if (t->residual < 0 && t->steps.to.type && read_links(&r, byte, end)) return 1;
+        if ((t->steps.to.type || t->residual >= 0) && read_links(&r, byte, end)) return 1;
     }
     t->steps.y.type = 0;
     if (read_links(&r, r.byte, end)) {
-        t->by.given = t->more.given = 0;
+        t->by.given = t->more.given = 0, t->residual = -1;
         t->steps = (ortc_int_steps){.clip = t->steps.clip, .last = {-INFINITY, INFINITY}, .y = r.to};
         return 1;
     }
@@ -341,11 +334,12 @@ static void run_rest(const ortc_int_tail *t, const ortc_view *in, const ortc_tai
     ortc_pw_tile(&t->rest, places, tile, ld, y, y_ld, rows, cols);
 }
 
-static const void *residual_at(const ortc_int_tail *t, const ortc_int_steps *steps, const ortc_view *in,
-                               const ortc_tail_place *at)
+/* Of port -1 none. */
+static const void *residual_at(int32_t port, const ortc_int_steps *steps, const ortc_view *in,
+                               int64_t element)
 {
-    const int32_t type = steps->residual.type;
-    return (const char *)in[t->residual].data + at->element * (type == ORTC_F32 ? 4 : 1);
+    if (port < 0) return NULL;
+    return (const char *)in[port].data + element * (steps->residual.type == ORTC_F32 ? 4 : 1);
 }
 
 static ortc_int_pass pass_of(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at)
@@ -355,8 +349,7 @@ static ortc_int_pass pass_of(const ortc_int_tail *t, const ortc_view *in, const 
                            .bias = vector(t, &t->bias, in, at),
                            .by = vector(t, &t->by, in, at),
                            .more = vector(t, &t->more, in, at),
-                           .residual = t->residual < 0 || t->n_links ? NULL
-                                                                     : residual_at(t, &t->steps, in, at),
+                           .residual = residual_at(t->residual, &t->steps, in, at->element),
                            .residual_row = at->row,
                            .steps = &t->steps,
                            .ends = t->steps.y.type != 0};
@@ -409,7 +402,7 @@ static int links_are_constant(const ortc_int_tail *t, const ortc_view *in)
     int yes = 1;
     for (int32_t i = 0; i < t->n_links; i++)
         yes &= is_constant(&t->links[i].by, in) && is_constant(&t->links[i].bias, in) &&
-               (!t->links[i].adds || t->links[i].steps.residual.type != ORTC_F32);
+               (t->links[i].residual < 0 || t->links[i].steps.residual.type != ORTC_F32);
     return yes;
 }
 
@@ -431,10 +424,10 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
         !is_constant(&t->by, in) || !is_constant(&t->more, in))
         return NULL;
     ortc_int_pass pass = pass_of(t, in, &at);
-    if (!blocks->init(&pass, t->residual >= 0 && !t->n_links, &fixed)) return NULL;
+    if (!blocks->init(&pass, t->residual >= 0, &fixed)) return NULL;
     ortc_int_ends *e = malloc(sizeof *e + count * sizeof *e->blocks);
     if (!e) return NULL;
-    *e = (ortc_int_ends){.tail = t->n_links ? t : NULL, .fixed = fixed, .channels = channels, .count = count};
+    *e = (ortc_int_ends){.tail = t, .fixed = fixed, .channels = channels, .count = count};
     for (int32_t i = 0; i < t->n_links; i++) {
         e->by[i] = vector(t, &t->links[i].by, in, &at);
         e->bias[i] = vector(t, &t->links[i].bias, in, &at);
@@ -473,20 +466,22 @@ static ortc_int_vector along(const ortc_int_vector *v, size_t block)
 }
 
 void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t n,
-                       const void *residual, void *y)
+                       const ortc_view *in, int64_t at, void *y)
 {
+    const ortc_int_tail *t = e->tail;
     int32_t wide[256 * 16];
-    blocks_get()->run(&e->fixed, &e->blocks[block], n, sums, 16, residual, y, 16);
+    blocks_get()->run(&e->fixed, &e->blocks[block], n, sums, 16, residual_at(t->residual, &t->steps, in, at),
+                      y, 16);
     const size_t size = e->fixed.again ? sizeof(float) : 1, lanes = e->channels - block * 16;
     for (size_t i = 0; lanes < 16 && i < n; i++)
         memset((char *)y + (i * 16 + lanes) * size, 0, (16 - lanes) * size);
-    if (!e->tail) return;
-    const size_t apart = e->tail->type == ORTC_F32 ? 16 * sizeof(float) : 16;
+    if (!t->n_links) return;
+    const size_t apart = t->type == ORTC_F32 ? 16 * sizeof(float) : 16;
     for (size_t i = n; apart != 16 && i-- > 1;) memcpy((char *)y + apart * i, (char *)y + 16 * i, 16);
-    for (int32_t i = 0; i < e->tail->n_links; i++) {
-        const ortc_int_link *l = &e->tail->links[i];
+    for (int32_t i = 0; i < t->n_links; i++) {
+        const ortc_int_link *l = &t->links[i];
         const ortc_int_vector by = along(&e->by[i], block), bias = along(&e->bias[i], block);
-        run_link(l, &by, &bias, l->adds ? residual : NULL, 16, y, apart, wide, 16, n, 16);
+        run_link(l, &by, &bias, residual_at(l->residual, &l->steps, in, at), 16, y, apart, wide, 16, n, 16);
     }
 }
 
@@ -522,7 +517,7 @@ static void run_links(const ortc_int_tail *t, const ortc_view *in, const ortc_ta
     for (int32_t i = 0; i < t->n_links; i++) {
         const ortc_int_link *l = &t->links[i];
         const ortc_int_vector by = vector(t, &l->by, in, at), bias = vector(t, &l->bias, in, at);
-        run_link(l, &by, &bias, l->adds ? residual_at(t, &l->steps, in, at) : NULL, at->row, y, y_ld * size,
+        run_link(l, &by, &bias, residual_at(l->residual, &l->steps, in, at->element), at->row, y, y_ld * size,
                  sums, ld, rows, cols);
     }
 }
@@ -564,11 +559,12 @@ void ortc_int_tail_tile(void *arg, int32_t *sums, size_t rows, size_t cols, size
                                 .row = (size_t)r->width,
                                 .col = 1};
     char *y = ortc_product_at(r->y, at.element, t->type);
-    if (!all_have(r->ends, at.channel, cols) || cols > TOGETHER / sizeof(float)) {
+    if (!all_have(r->ends, at.channel, cols) || cols > TOGETHER / sizeof(float) ||
+        (t->n_links && t->residual >= 0)) { /* whose rows are apart */
         ortc_int_tail_over(t, r->in, &at, sums, ld, y, (size_t)r->width, rows, cols);
         return;
     }
-    const char *residual = t->residual < 0 || t->n_links ? NULL : residual_at(t, &t->steps, r->in, &at);
+    const char *residual = residual_at(t->residual, &t->steps, r->in, at.element);
     const size_t size = r->ends->fixed.again ? sizeof(float) : 1;
     char own[TOGETHER]; /* with links: a tile's rows beside each other, as tables like them */
     const size_t out = t->type == ORTC_F32 ? sizeof(float) : 1,

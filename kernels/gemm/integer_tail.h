@@ -120,8 +120,8 @@ typedef struct ortc_int_link {
     int32_t has_table, has_pass;
     uint8_t table[256];
     ortc_int_source moved, times, by,
-        bias;     /* i32 that is added, what is multiplied with, f32 that is added */
-    int32_t adds; /* the tail's residual */
+        bias;         /* i32 that is added, what is multiplied with, f32 that is added */
+    int32_t residual; /* as the tail's, one of its own */
     ortc_int_steps steps;
 } ortc_int_link;
 enum { ORTC_INT_LINKS = 3 };
@@ -158,7 +158,7 @@ ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
  * they are below 2^30. NULL: a node goes by ortc_int_tail_over, as blocks do that are not in it
  * (ortc_int_ends_has). Owner: free(). */
 typedef struct ortc_int_ends {
-    const ortc_int_tail *tail;                                /* with its links; NULL: there are none */
+    const ortc_int_tail *tail;                                /* whose epilogue it is */
     ortc_int_vector by[ORTC_INT_LINKS], bias[ORTC_INT_LINKS]; /* of all channels */
     ortc_int_fixed fixed;
     size_t channels, count, taken; /* count: of blocks; taken: of those that are done so */
@@ -170,10 +170,10 @@ static inline int ortc_int_ends_has(const ortc_int_ends *e, size_t block)
 {
     return e && block < e->count && e->blocks[block].near != 0;
 }
-/* n pixels [n][16] of a block, up to 256, without `first`, to y; residual: theirs, where there is one.
- * Channels that only pad the last block, whose sums are 0, become 0. */
+/* n pixels [n][16] of a block, up to 256, without `first`, to y; residuals lie as y does, in the call's views
+ * `in`, from element `at` on. Channels that only pad the last block, whose sums are 0, become 0. */
 void ortc_int_ends_run(const ortc_int_ends *, size_t block, const int32_t *sums, size_t n,
-                       const void *residual, void *y);
+                       const ortc_view *in, int64_t at, void *y);
 
 /* Where a tile's results go, and where it lies. The sums are written over. */
 void ortc_int_tail_over(const ortc_int_tail *, const ortc_view *in, const ortc_tail_place *, int32_t *sums,

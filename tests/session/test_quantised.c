@@ -289,7 +289,7 @@ static ortc_edge *channels(const ortc_edge *s, int64_t n, int32_t value)
 }
 
 /* One of the forms in which quantised networks go on. */
-enum { FORMS = 11 };
+enum { FORMS = 13 };
 static ortc_edge *form(int which, ortc_edge *s, int64_t rows, int64_t n)
 {
     ortc_edge *y = with_int(apply("Cast", s, NULL, NULL), "to", ORTC_F32);
@@ -309,6 +309,12 @@ static ortc_edge *form(int which, ortc_edge *s, int64_t rows, int64_t n)
     if (which > 7) { /* with a residual, of 8 bits */
         const dims d = !strcmp(s->producer->type, "ConvInteger") ? D(1, n, rows - 2, 2) : D(rows, n);
         ortc_edge *r = through(input("r", d), ORTC_U8, 2, 99);
+        if (which > 10) { /* and another one behind it */
+            y = through(apply("Add", y, r, NULL), ORTC_U8, 31, 77);
+            if (which > 11) y = through(apply("Sigmoid", y, NULL, NULL), ORTC_U8, 1, 0);
+            r = through(input("more", d), ORTC_I8, 3, -9);
+            return through(apply("Add", y, r, NULL), ORTC_U8, 35, 90);
+        }
         if (which > 8) y = through(apply("Mul", y, channels(s, n, 70), NULL), ORTC_I8, 30, -20);
         y = apply("Add", which > 9 ? r : y, which > 9 ? y : r, NULL);
         return through(y, ORTC_U8, 31, 77);
@@ -328,7 +334,9 @@ static void ends(const char *op, int64_t rows, int64_t n, int64_t group, int whi
     ortc_session *at_once = session("cpu", &together);
     ortc_graph_add_output(g, "s", s); /* nothing of what is behind it is done with it */
     ortc_session *by_steps = session("cpu", &apart);
-    cr_expect((which > 7 || apart->n_nodes > together->n_nodes) && together->n_nodes == (which > 7 ? 3u : 2u),
+    cr_expect((which > 7 || apart->n_nodes > together->n_nodes) && together->n_nodes == (which > 10  ? 4u
+                                                                                         : which > 7 ? 3u
+                                                                                                     : 2u),
               "form %d: %u nodes, %u step by step", which, together->n_nodes, apart->n_nodes);
     const int64_t count = run(by_steps, want);
     cr_assert_eq(run(at_once, have), count);

@@ -405,7 +405,7 @@ static int end_one(rng *r)
     }
     ortc_int_ends *ends = ortc_int_ends_create(&t, in, first, ORTC_BLOCK);
     const int has = ortc_int_ends_has(ends, 0);
-    if (has) ortc_int_ends_run(ends, 0, sums, pixels, t.residual < 0 ? NULL : residual, y);
+    if (has) ortc_int_ends_run(ends, 0, sums, pixels, in, 0, y);
     free(ends);
     if (!has) return -1;
     const ortc_tail_place at = {.channel_col = 1, .row = ORTC_BLOCK};
