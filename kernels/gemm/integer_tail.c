@@ -498,8 +498,10 @@ static void ends_rows(const ortc_int_ends *e, size_t block, const int32_t *sums,
             blocks_get()->run(&e->fixed, &e->blocks[block], some, sums + i * ld, ld, more, y, apart);
             continue;
         }
-        int32_t own[MOST * 16] = {0};
-        char beside[MOST * 16] = {0}, ends[MOST * 16 * sizeof(float)];
+        int32_t own[MOST * 16];
+        char beside[MOST * 16], ends[MOST * 16 * sizeof(float)];
+        memset(own, 0, some * 16 * sizeof *own);
+        if (more) memset(beside, 0, some * 16);
         for (size_t r = 0; r < some; r++) {
             memcpy(own + r * 16, sums + (i + r) * ld, lanes * sizeof *own);
             if (more) memcpy(beside + r * 16, more + r * apart, lanes);

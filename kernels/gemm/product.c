@@ -464,7 +464,9 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
         if (p->how_b == ORTC_PRODUCT_PACKED && b1 - b0 > 1)
             ch.share = ortc_product_ceil_div(nr * ch.b_unit / 64, b1 - b0);
         waiting held = {0, 0, ortc_product_row(p->m, p->blocks, b1)}, *w = NULL;
-        if (ch.last && !keeps && p->together > 1 && !j->r->x->sums) w = &held;
+        const int may_wait = p->line->can & ORTC_LINE_TAIL ||
+                             j->r->x->sums; /* else its tail is about a tile */
+        if (ch.last && !keeps && p->together > 1 && may_wait) w = &held;
         ch.b0 = b0, ch.far_panel = rows_are_far(j->r) ? q0 : -1;
         if (keeps) ch.sums = sums - (ortc_product_row(p->m, p->blocks, b0) * columns + q0 * nr) * 4;
         find_a(j, b0, b1, &ch);

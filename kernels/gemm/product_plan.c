@@ -338,7 +338,9 @@ static int scratch_of_tiles(ortc_product_plan *p)
     const int64_t tile = p->flags & ORTC_PRODUCT_TRANS_C && ORTC_TURNED * p->m > mr * nr ? ORTC_TURNED * p->m
                                                                                          : mr * nr;
     const int64_t blocks = clamp(TOGETHER / (mr * nr), 1, p->task_blocks);
-    p->together = p->line->can & ORTC_LINE_TAIL && !(p->flags & ORTC_PRODUCT_TRANS_C) ? blocks : 1;
+    const int waits = (p->line->can & ORTC_LINE_TAIL || p->line->sum == ORTC_I32) &&
+                      !(p->flags & ORTC_PRODUCT_TRANS_C);
+    p->together = waits ? blocks : 1;
     if (p->how_a == ORTC_PRODUCT_LOCAL &&
         add_bytes(&p->scratch,
                   ortc_form_data(&p->line->a, p->line->a.width, p->kc) + ortc_form_sums(&p->line->a),
