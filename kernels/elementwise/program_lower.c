@@ -359,8 +359,9 @@ static int32_t find_quantised(const lowering *l, int32_t v, const ortc_pw_step *
 }
 
 /* To integers of 8 and 16 bits. */
-static void saturate(lowering *l, const ortc_pw_step *s)
+static void saturate(lowering *l, int32_t at)
 {
+    const ortc_pw_step *s = &l->p->steps[at];
     const ortc_dtype from = type_of(l, s->a), to = s->type;
     const int bits = to == ORTC_I8 || to == ORTC_U8 ? 8 : 16;
     const int low = to == ORTC_I8 || to == ORTC_I16 ? -(1 << (bits - 1)) : 0, high = low + (1 << bits) - 1;
@@ -368,7 +369,6 @@ static void saturate(lowering *l, const ortc_pw_step *s)
         no(l, "a saturating cast to this type is not done here");
         return;
     }
-    const int32_t at = (int32_t)(s - l->p->steps);
     if (l->whole[at]) {
         const ortc_pw_step *scale;
         float zero;
@@ -512,7 +512,7 @@ static void step(lowering *l, int32_t at)
     const uint8_t line = line_of(l, s, t, &reversed), each = each_of(s->op, t);
     switch (s->op) {
     case ORTC_PW_CAST: cast(l, s); break;
-    case ORTC_PW_SATURATE: saturate(l, s); break;
+    case ORTC_PW_SATURATE: saturate(l, at); break;
     case ORTC_PW_STORE:
         bring(l, s->a);
         if (s->type == ORTC_BOOL && l->uses[s->a] == 1 && store_compared(l)) break;

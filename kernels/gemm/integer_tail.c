@@ -381,6 +381,19 @@ static void run_link(const ortc_int_link *l, const ortc_int_vector *by, const or
     ortc_int_passes_select()->run(&pass, rows, cols, wide, ld, y, is_wide ? apart / sizeof(float) : apart);
 }
 
+/* Links over rows of 8 bits at y; the sums are written over. */
+static void run_links(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
+                      size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
+{
+    const size_t size = t->type == ORTC_F32 ? sizeof(float) : 1;
+    for (int32_t i = 0; i < t->n_links; i++) {
+        const ortc_int_link *l = &t->links[i];
+        const ortc_int_vector by = vector(t, &l->by, in, at), bias = vector(t, &l->bias, in, at);
+        run_link(l, &by, &bias, residual_at(l->residual, &l->steps, in, at->element), at->row, y, y_ld * size,
+                 sums, ld, rows, cols);
+    }
+}
+
 static const ortc_int_blocks *blocks_get(void)
 {
 #if defined(__x86_64__)
@@ -428,10 +441,6 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
     ortc_int_ends *e = malloc(sizeof *e + count * sizeof *e->blocks);
     if (!e) return NULL;
     *e = (ortc_int_ends){.tail = t, .fixed = fixed, .channels = channels, .count = count};
-    for (int32_t i = 0; i < t->n_links; i++) {
-        e->by[i] = vector(t, &t->links[i].by, in, &at);
-        e->bias[i] = vector(t, &t->links[i].bias, in, &at);
-    }
     for (size_t k = 0; k < count; k++) {
         int32_t before[16] = {0};
         float scale[16], bias[16] = {0}, by[16], behind[16] = {0};
@@ -460,11 +469,6 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
     return e;
 }
 
-static ortc_int_vector along(const ortc_int_vector *v, size_t block)
-{
-    return (ortc_int_vector){v->data ? (const char *)v->data + 4 * 16 * block * v->col : NULL, 0, v->col};
-}
-
 void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t n,
                        const ortc_view *in, int64_t at, void *y)
 {
@@ -478,11 +482,9 @@ void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums
     if (!t->n_links) return;
     const size_t apart = t->type == ORTC_F32 ? 16 * sizeof(float) : 16;
     for (size_t i = n; apart != 16 && i-- > 1;) memcpy((char *)y + apart * i, (char *)y + 16 * i, 16);
-    for (int32_t i = 0; i < t->n_links; i++) {
-        const ortc_int_link *l = &t->links[i];
-        const ortc_int_vector by = along(&e->by[i], block), bias = along(&e->bias[i], block);
-        run_link(l, &by, &bias, residual_at(l->residual, &l->steps, in, at), 16, y, apart, wide, 16, n, 16);
-    }
+    const ortc_tail_place place = {
+        .channel = (int64_t)block * 16, .channel_col = 1, .element = at, .row = 16, .col = 1};
+    run_links(t, in, &place, wide, 16, y, 16, n, 16);
 }
 
 /* n rows of `lanes` sums, `ld` apart, to y without links, `apart` elements, as are those of the residual. */
@@ -508,19 +510,6 @@ static void ends_rows(const ortc_int_ends *e, size_t block, const int32_t *sums,
         }
         blocks_get()->run(&e->fixed, &e->blocks[block], some, own, 16, more ? beside : NULL, ends, 16);
         for (size_t r = 0; r < some; r++) memcpy(y + r * apart * size, ends + r * 16 * size, lanes * size);
-    }
-}
-
-/* Links over rows of 8 bits at y; the sums are written over. */
-static void run_links(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
-                      size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
-{
-    const size_t size = t->type == ORTC_F32 ? sizeof(float) : 1;
-    for (int32_t i = 0; i < t->n_links; i++) {
-        const ortc_int_link *l = &t->links[i];
-        const ortc_int_vector by = vector(t, &l->by, in, at), bias = vector(t, &l->bias, in, at);
-        run_link(l, &by, &bias, residual_at(l->residual, &l->steps, in, at->element), at->row, y, y_ld * size,
-                 sums, ld, rows, cols);
     }
 }
 

@@ -158,8 +158,7 @@ ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
  * they are below 2^30. NULL: a node goes by ortc_int_tail_over, as blocks do that are not in it
  * (ortc_int_ends_has). Owner: free(). */
 typedef struct ortc_int_ends {
-    const ortc_int_tail *tail;                                /* whose epilogue it is */
-    ortc_int_vector by[ORTC_INT_LINKS], bias[ORTC_INT_LINKS]; /* of all channels */
+    const ortc_int_tail *tail; /* whose epilogue it is */
     ortc_int_fixed fixed;
     size_t channels, count, taken; /* count: of blocks; taken: of those that are done so */
     ortc_int_block blocks[];
