@@ -488,6 +488,7 @@ ORTC_KERNELS(
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_blocked),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_winograd_2x2),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_winograd_4x4),
+    ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_few),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &depthwise_kernel),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &pointwise_kernel),
     ORTC_KERNEL("Conv", 1, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &turned_kernel),
@@ -500,4 +501,5 @@ ORTC_KERNELS(
     ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_depthwise),
     ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_stem),
     ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_blocked),
+    ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer_few),
     ORTC_KERNEL("ConvInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY), &ortc_conv_integer));

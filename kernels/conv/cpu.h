@@ -82,6 +82,8 @@ extern const ortc_kernel ortc_conv_squeezed, ortc_conv_excited_1x1, ortc_conv_ex
 extern const ortc_kernel ortc_conv_blocked, ortc_conv_blocked_1x1, ortc_conv_blocked_depthwise,
     ortc_conv_depthwise_rows, ortc_conv_stem, ortc_conv_winograd_2x2, ortc_conv_winograd_4x4, ortc_conv_pairs,
     ortc_conv_rounded_winograd, ortc_conv_rounded_pairs;
+/* cpu_few.c */
+extern const ortc_kernel ortc_conv_few, ortc_conv_integer_few;
 /* cpu_tiled.c */
 extern const ortc_kernel ortc_conv_bf16, ortc_conv_rounded, ortc_conv_pieces, ortc_conv_integer_tiled;
 

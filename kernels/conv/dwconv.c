@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/common/counts.h"
-#include "kernels/common/vector/convert.h"
+#include "plane_end.h"
 
 #define BAND_FLOATS 8192            /* input of a band: stays in L1 */
 #define SCRATCH_LIMIT (1024 * 1024) /* bytes; larger: not this way */
@@ -13,10 +13,8 @@
 
 typedef struct job {
     const ortc_dwconv_plan *p;
-    const ortc_tail_spec *tail;
-    const void *x, *w, *bias, *residual;
-    const ortc_view *in;
-    void *y;
+    ortc_plane_end end;
+    const void *x, *w;
 } job;
 
 int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dtype type, ortc_dwconv_plan *p)
@@ -27,7 +25,6 @@ int ortc_dwconv_plan_init(const ortc_conv_geometry *g, ortc_dtype type, ortc_dwc
         return 0;
     p->uk = ortc_dwconv_uk_select();
     p->columns = ortc_columns_uk_select();
-    p->vec = ortc_product_moves_select()->vec;
     p->type = type;
     for (int i = 0; i < 2; i++) {
         const int32_t d = g->spatial - 2 + i; /* one dim: a single row */
@@ -104,15 +101,6 @@ static void fill(const ortc_dwconv_plan *p, const float *plane, int64_t row, flo
             fill_phase(p, plane, row, r, q, dst + (r * p->stride[1] + q) * p->phase);
 }
 
-/* n elements as f32: where they lie, or widened into `space`. */
-static const float *floats(const ortc_dwconv_plan *p, const void *src, int64_t at, int64_t n, float *space)
-{
-    const void *from = ortc_product_at(src, at, p->type);
-    if (p->type == ORTC_F32) return from;
-    p->vec->load[ortc_float_index(p->type)](1, (size_t)n, from, 0, space, 0);
-    return space;
-}
-
 /* The plane that `fill` may read: as it lies, or the rows that it will read in f32, its first row so placed
  * that the plane would begin where the result points. */
 static const float *input(const ortc_dwconv_plan *p, const void *x, int64_t plane, int64_t row, float *space)
@@ -122,7 +110,7 @@ static const float *input(const ortc_dwconv_plan *p, const void *x, int64_t plan
     const int64_t first = top > 0 ? (top < p->in[0] ? top : p->in[0]) : 0;
     int64_t end = top + p->rows * p->stride[0];
     end = end > p->in[0] ? p->in[0] : end;
-    if (end > first) floats(p, x, at + first * p->in[1], (end - first) * p->in[1], space);
+    if (end > first) ortc_plane_floats(p->type, x, at + first * p->in[1], (end - first) * p->in[1], space);
     return space - first * p->in[1];
 }
 
@@ -130,39 +118,33 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
     const ortc_dwconv_plan *p = j->p;
-    const ortc_tail_spec *t = j->tail;
+    const ortc_tail_spec *t = j->end.tail;
     float *phases = scratch, *sums = phases + p->phase * p->stride[0] * p->stride[1];
     float *wide = phases + p->wide, *result = phases + p->result;
     const int64_t taps = p->kernel[0] * p->kernel[1];
-    const int late = j->residual || t->alpha != 1; /* then the tail is not the micro-kernel's */
+    const int late = j->end.residual || t->alpha != 1; /* then the tail is not the micro-kernel's */
     for (int64_t i = begin; i < end; i++) {
         const int64_t plane = i / p->bands, row = i % p->bands * p->band, m = plane % p->channels;
         const int64_t rows = p->out[0] - row < p->band ? p->out[0] - row : p->band;
         const int64_t n = (rows - 1) * p->pitch + p->out[1], at = (plane * p->out[0] + row) * p->out[1];
         float bias = 0, taps_wide[ORTC_DWCONV_TAPS];
-        float *y = p->type == ORTC_F32 ? (float *)j->y + at : result;
-        if (j->bias) bias = ortc_uk_load_f32(floats(p, j->bias, m, 1, &bias));
+        float *y = p->type == ORTC_F32 ? (float *)j->end.y + at : result;
+        if (j->end.bias) bias = ortc_uk_load_f32(ortc_plane_floats(p->type, j->end.bias, m, 1, &bias));
         fill(p, input(p, j->x, plane / p->filters, row, wide), row, phases);
-        p->uk->run((size_t)n, (size_t)taps, phases, p->offset, floats(p, j->w, m * taps, taps, taps_wide),
-                   late ? 0 : bias, late ? ORTC_UK_ACT_NONE : t->act, t->lo, t->hi, sums);
+        p->uk->run((size_t)n, (size_t)taps, phases, p->offset,
+                   ortc_plane_floats(p->type, j->w, m * taps, taps, taps_wide), late ? 0 : bias,
+                   late ? ORTC_UK_ACT_NONE : t->act, t->lo, t->hi, sums);
         p->columns->run((size_t)rows, y, (size_t)p->out[1], sums, (size_t)p->pitch, 1, 0, (size_t)p->out[1],
                         0);
-        const size_t count = (size_t)(rows * p->out[1]);
-        if (late) { /* what was read is no longer needed: a widened residual takes its place */
-            const float *residual = j->residual ? floats(p, j->residual, at, (int64_t)count, sums) : NULL;
-            const ortc_uk_tail_f32 tail = {t->alpha, 1, NULL, &bias, residual, 0, t->act, t->lo, t->hi};
-            ortc_product_tail(&tail, y, count, 1, count);
-        }
-        const ortc_tail_place place = {.channel = m, .element = at, .col = 1};
-        ortc_tail_over(t, j->in, &place, y, count, y, count, 1, count);
-        if (y == result)
-            p->vec->store[ortc_float_index(p->type)](1, count, y, 0, ortc_product_at(j->y, at, p->type), 0);
+        const int64_t count = rows * p->out[1];
+        if (late) ortc_plane_tail(&j->end, m, at, count, y, sums); /* what was there is no longer needed */
+        ortc_plane_store(&j->end, m, at, count, y);
     }
 }
 
 ortc_status ortc_dwconv_run(const ortc_dwconv_plan *p, const ortc_tail_spec *tail, const void *x,
                             const void *w, const void *bias, const void *residual, ortc_call *call)
 {
-    job j = {p, tail, x, w, bias, residual, call->in, call->out[0].data};
+    job j = {p, {tail, call->in, p->type, bias, residual, call->out[0].data}, x, w};
     return ortc_parallel(call, p->planes * p->bands, p->grain, body, &j);
 }

@@ -20,7 +20,6 @@
 typedef struct ortc_dwconv_plan {
     const ortc_dwconv_uk *uk;
     const ortc_columns_uk *columns;
-    const ortc_product_vec *vec;
     ortc_dtype type;
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2]; /* rows, columns */
     int64_t planes;                                                   /* output channels of all images */

@@ -52,6 +52,8 @@ static const run_way ways[] = {
      .choose = "Conv=conv.rounded_winograd"},
     {"places of transposed windows, rounded", .threads = 4, .passes = true,
      .choose = "ConvTranspose=conv_transpose.rounded"},
+    {"with few filters", .threads = 4, .passes = true, .choose = "Conv=conv.few"},
+    {"of bytes with few filters", .threads = 4, .passes = true, .choose = "ConvInteger=conv_integer.few"},
     {"on tiles of bytes", .threads = 4, .passes = true, .choose = "ConvInteger=conv_integer.tiled"},
 };
 

@@ -71,6 +71,7 @@ static bool is_out_of_reach(const ortc_kernel_info *k)
                 {"conv.rounded_winograd", 0, 0},
                 {"conv_transpose.rounded", 0, 0},
                 {"conv_integer.tiled", ORTC_CPU_AMX, 0},
+                {"conv_integer.few", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX},
                 {"conv_integer.stem", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX},
                 {"conv_integer.blocked", ORTC_CPU_AVX512_VNNI, ORTC_CPU_AMX}};
     const uint32_t has = ortc_cpu_features();
