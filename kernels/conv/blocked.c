@@ -211,7 +211,7 @@ static void clear_beyond(uint16_t *y, int64_t n, size_t lanes)
 typedef struct run {
     int64_t at, n;
     size_t taps; /* 0: all of them */
-    int64_t first, offset[ORTC_BLOCKED_SEEN], jump[ORTC_BLOCKED_SEEN];
+    int64_t first, tap[ORTC_BLOCKED_SEEN], offset[ORTC_BLOCKED_SEEN], jump[ORTC_BLOCKED_SEEN];
 } run;
 
 /* The pixels from `at` on that see the same columns of the window. */
@@ -230,8 +230,7 @@ static int64_t alike(const task *t, int64_t at)
     return n;
 }
 
-/* Taps beside the image are left out where whole rows, or many pixels of them, have them there: sums of f32
- * of windows that are laid out. */
+/* Taps beside the image are left out where whole rows, or many pixels of them, have them there. */
 static void find_run(const task *t, int64_t row, int64_t at, run *r)
 {
     const ortc_blocked_plan *p = t->j->p;
@@ -256,10 +255,23 @@ static void find_run(const task *t, int64_t row, int64_t at, run *r)
                     r->jump[r->taps - 1] = (tap - last) * tap_bytes;
                 else
                     r->first = tap;
+                r->tap[r->taps] = tap;
                 r->offset[r->taps++] = p->offset[tap];
                 last = tap;
             }
     if (r->taps) r->jump[r->taps - 1] = (p->taps - last + r->first) * tap_bytes;
+}
+
+/* What sums of bytes begin with where these taps alone are added up. */
+static void first_of(const ortc_blocked_plan *p, const run *r, const int32_t *firsts, int64_t block,
+                     int64_t blocks, int32_t *to)
+{
+    memset(to, 0, (size_t)(blocks * ORTC_BLOCK) * sizeof *to);
+    for (int64_t b = 0; firsts && b < blocks; b++, to += ORTC_BLOCK)
+        for (size_t k = 0; k < r->taps; k++) {
+            const int32_t *from = firsts + ((block + b) * p->taps + r->tap[k]) * ORTC_BLOCK;
+            for (int i = 0; i < ORTC_BLOCK; i++) to[i] += from[i];
+        }
 }
 
 /* A run of a row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of
@@ -284,6 +296,12 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
                                  : 0);
     char *y = straight ? (char *)j->a->y + first * size : (char *)kept;
     const int some_taps = r->taps && !few;
+    const float *bias = j->a->bias + block * ORTC_BLOCK;
+    int32_t first_sums[2 * ORTC_BLOCK];
+    if (p->bytes && some_taps && g0 == 0) {
+        first_of(p, r, j->a->first, block, blocks, first_sums);
+        bias = (const float *)(const void *)first_sums;
+    }
     const int64_t tap_bytes = p->step * ORTC_BLOCK * (int64_t)sizeof(float); /* of f32 */
     ortc_blocked_tile tile = {.offset = some_taps ? r->offset : p->offset,
                               .jump = r->jump,
@@ -295,7 +313,7 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
                               .w = weights_at(t, block, g0) + (some_taps ? r->first * tap_bytes : 0),
                               .w_block = (size_t)(p->ins * p->taps * p->step * ORTC_BLOCK),
                               .y_block = (size_t)y_block,
-                              .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
+                              .bias = g0 == 0 ? bias : NULL,
                               .sums_block = (size_t)(half ? kept_block : y_block),
                               .half = half,
                               .clip = last && straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
@@ -303,7 +321,9 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
                               .hi = straight ? j->a->tail->hi : 0,
                               .more = t->more};
     ortc_blocked_tile_fn *uk = p->pairs    ? p->stem ? p->pairs->stem : p->pairs->dense
-                               : p->bytes  ? p->stem ? p->bytes->stem : p->bytes->dense
+                               : p->bytes  ? p->stem     ? p->bytes->stem
+                                             : some_taps ? p->bytes->some
+                                                         : p->bytes->dense
                                : few       ? p->stem ? p->uk->half_stem : p->uk->half_dense
                                : some_taps ? p->uk->some
                                : p->stem   ? p->uk->stem
@@ -408,6 +428,62 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         t.block = t.group * p->outs + b, t.blocks = min64(p->blocks, p->outs - b);
         run_task(&t);
     }
+}
+
+/* ---- What sums of bytes begin with --------------------------------------------------------------------- */
+
+size_t ortc_blocked_first_bytes(const ortc_blocked_plan *p)
+{
+    return (size_t)(p->group * p->outs * (p->leaves_out ? 1 + p->taps : 1)) * ORTC_BLOCK * sizeof(int32_t);
+}
+
+typedef struct first_job {
+    const ortc_blocked_plan *p;
+    const char *w;
+    int32_t zero, *to;
+} first_job;
+
+/* Sums of weights at each tap: as tiles of one pixel, all ones. */
+static void tap_sums(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const first_job *j = arg;
+    const ortc_blocked_plan *p = j->p;
+    const int64_t tap_words = p->step * ORTC_BLOCK, none = 0, next = p->taps * tap_words * 4;
+    int32_t ones[ORTC_BLOCK / ORTC_BLOCKED_WORD];
+    (void)scratch;
+    memset(ones, 1, sizeof ones);
+    for (int64_t b = begin; b < end; b++)
+        for (int64_t t = 0; t < p->taps; t++) {
+            static const int32_t zeros[ORTC_BLOCK];
+            int32_t *to = j->to + (b * p->taps + t) * ORTC_BLOCK;
+            const ortc_blocked_tile tile = {.x = (const float *)(const void *)ones,
+                                            .offset = &none,
+                                            .jump = &next,
+                                            .groups = (size_t)p->ins,
+                                            .taps = 1,
+                                            .depth = (size_t)p->depth,
+                                            .w = j->w + (b * p->ins * p->taps + t) * tap_words * 4,
+                                            .bias = (const float *)(const void *)zeros,
+                                            .y = (float *)(void *)to};
+            p->bytes->some(1, 1, &tile);
+            for (int i = 0; i < ORTC_BLOCK; i++) to[i] *= -j->zero;
+        }
+}
+
+int32_t ortc_blocked_first(const ortc_blocked_plan *p, int32_t zero, void *space, ortc_blocked_args *a,
+                           const ortc_product_threads *threads)
+{
+    const int64_t blocks = p->group * p->outs;
+    const int32_t *sums = (const int32_t *)(const void *)((const char *)a->w +
+                                                          ortc_blocked_word_bytes(blocks, p->ins, p->taps,
+                                                                                  p->step));
+    int32_t *first = space;
+    for (int64_t i = 0; i < blocks * ORTC_BLOCK; i++) first[i] = -zero * sums[i];
+    a->zero = (uint8_t)zero;
+    a->bias = (const float *)(const void *)first;
+    a->first = p->leaves_out && zero ? first + blocks * ORTC_BLOCK : NULL;
+    first_job j = {p, a->w, zero, first + blocks * ORTC_BLOCK};
+    return a->first ? threads->parallel(threads->context, blocks, 1, tap_sums, &j) : ORTC_OK;
 }
 
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *a,

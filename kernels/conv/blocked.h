@@ -9,7 +9,7 @@
  * scratch. The rows that a chunk reads are laid out in scratch first, in f32, with the padding around them
  * and apart by their phase of the stride, so that everything behind sees neighbouring pixels and no border:
  * a copy for every 16 * taps * blocks multiplications. Taps that a whole row has beside the image (far apart:
- * a run of its pixels) are left out, of f32. Where nothing is padded, strided or narrow, x is read
+ * a run of its pixels) are left out, of f32 and, where they are many, of bytes. Where nothing is padded, strided or narrow, x is read
  * where it lies; windows of one pixel make one long row of an image.
  *
  * Decisions follow from extents, type and threads, but for the order of sums: results are the same bits on
@@ -110,12 +110,21 @@ typedef struct ortc_blocked_args {
     float
         *sums; /* of depthwise windows, f32: sums of each row of results, [image][block][row][16]; or NULL */
     /* Of bytes: bias has what s32 sums begin with, y the tail's type. */
+    const int32_t
+        *first; /* where taps are left out: each one's share of that, [group * outs][taps][16]; NULL: 0 */
     const struct ortc_int_tail *int_tail;
     const struct ortc_int_ends *int_ends; /* of tiles: sums that begin as 0; NULL: none */
     uint8_t zero;                         /* what is read beside the image, moved as x is */
 } ortc_blocked_args;
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *args,
                          const ortc_product_threads *threads);
+
+/* Of bytes: what sums begin with for what is beside the image, `zero`, which is in args->zero as it is read:
+ * minus it, times the sums of filters, which are behind the weights. Fills args->bias and args->first, in so
+ * many bytes of `space`. */
+size_t ortc_blocked_first_bytes(const ortc_blocked_plan *p);
+int32_t ortc_blocked_first(const ortc_blocked_plan *p, int32_t zero, void *space, ortc_blocked_args *args,
+                           const ortc_product_threads *threads);
 
 /* ---- What the ways over blocks share ------------------------------------------------------------------- */
 

@@ -12,5 +12,6 @@ VFN vi32 dot(vi32 sum, vi32 x, vi32 w)
 }
 
 #include "blocked_bytes.inc"
+TILES(some, 2)
 
-const ortc_blocked_bytes ortc_blocked_bytes_avx512vnni = {dense, stem, SPLITS, NULL, NULL, 1, move};
+const ortc_blocked_bytes ortc_blocked_bytes_avx512vnni = {dense, some, stem, SPLITS, NULL, NULL, 1, move};

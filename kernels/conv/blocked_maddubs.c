@@ -19,5 +19,5 @@ VFN vi32 dot(vi32 sum, vi32 x, vi32 w) { return v_dot_halves(sum, x, w); }
 
 #include "blocked_bytes.inc"
 
-const ortc_blocked_bytes V_NAME(ortc_blocked_bytes) = {dense,          stem, SPLITS, v_count_halves,
-                                                       v_split_halves, PACE, move};
+const ortc_blocked_bytes V_NAME(ortc_blocked_bytes) = {dense,          NULL,           stem, SPLITS,
+                                                       v_count_halves, v_split_halves, PACE, move};

@@ -30,7 +30,8 @@
 #define LAID_OUT 80   /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
 #define LAID_PART 20  /* from L3 */
 #define BEGIN 0.25
-#define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
+#define MOST_SEEN 0.95 /* of bytes' taps, where others are left out */
+#define MOST_TIMES 4   /* more tasks than are wanted, where threads have less to do so */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
 
@@ -109,11 +110,22 @@ static int always_sees(const ortc_window_extents *e, int i)
     return last < e->in[i];
 }
 
-static int leaves_out(const ortc_blocked_plan *p)
+double ortc_blocked_seen(const ortc_blocked_plan *p)
 {
-    return p->type == ORTC_FLOAT_F32 && !p->bytes && !p->pairs && !p->stem && p->taps > 1 &&
-           p->taps <= ORTC_BLOCKED_SEEN &&
-           !(is_inside(&p->e, 0) && is_inside(&p->e, 1) && is_inside(&p->e, 2));
+    const ortc_window_extents *e = &p->e;
+    if (!p->leaves_out) return 1;
+    return ortc_share_seen(e, 0) * ortc_share_seen(e, 1) * (p->by_columns ? ortc_share_seen(e, 2) : 1);
+}
+
+/* Of floats wherever some taps are beside the image, for only infinities and NaN would tell; of bytes, whose
+ * sums begin elsewhere then, where they are a tenth and more. */
+static void find_left_out(ortc_blocked_plan *p)
+{
+    const int may = p->bytes ? !p->bytes->splits : p->type == ORTC_FLOAT_F32 && !p->pairs;
+    p->leaves_out = may && !p->stem && p->taps > 1 && p->taps <= ORTC_BLOCKED_SEEN &&
+                    !(is_inside(&p->e, 0) && is_inside(&p->e, 1) && is_inside(&p->e, 2));
+    p->by_columns = p->leaves_out && columns_are_far(&p->e);
+    if (p->bytes && ortc_blocked_seen(p) > MOST_SEEN) p->leaves_out = p->by_columns = 0;
 }
 
 /* Nothing outside of the image is read, or all of that left out; nothing skipped along a row. */
@@ -271,13 +283,6 @@ static int find_scratch(ortc_blocked_plan *p)
     return 1;
 }
 
-double ortc_blocked_seen(const ortc_blocked_plan *p)
-{
-    const ortc_window_extents *e = &p->e;
-    if (!p->leaves_out) return 1;
-    return ortc_share_seen(e, 0) * ortc_share_seen(e, 1) * (p->by_columns ? ortc_share_seen(e, 2) : 1);
-}
-
 /* Whether tiles ask for what the next ones read: of a large image that a task reads a few times. */
 static int is_far(const ortc_blocked_plan *p)
 {
@@ -333,7 +338,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
     if (!ortc_conv_extents(g, &p->e)) return 0;
     if (!stem) ortc_conv_make_long(g, &p->e);
-    p->leaves_out = leaves_out(p), p->by_columns = p->leaves_out && columns_are_far(&p->e);
+    find_left_out(p);
     p->in_place = reads_in_place(p);
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;

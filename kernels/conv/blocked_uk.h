@@ -124,7 +124,7 @@ ortc_blocked_words_fn ortc_uk_depthwise_words_avx512vbmi;
 #endif
 
 typedef struct ortc_blocked_bytes {
-    ortc_blocked_tile_fn *dense, *stem; /* as many pixels and blocks as ortc_blocked_uk says */
+    ortc_blocked_tile_fn *dense, *some, *stem; /* as of ortc_blocked_uk; some: NULL where weights are split */
     /* Not 0: two products are added in 16 bits, weights are halved for it, for so many output channels */
     int splits;
     size_t (*far)(size_t n, const int8_t *w, size_t step); /* as of gemm/halved.h */

@@ -29,7 +29,7 @@ static ortc_status offer(const ortc_question *q, const ortc_conv_geometry *g, in
     ortc_few_plan p;
     if (q->layout != ORTC_ANY_LAYOUT && q->layout != l) return ortc_no(why, "it is for blocks of channels");
     if (!(q->in[1].flags & ORTC_VIEW_CONST)) return ortc_no(why, "W is not constant");
-    if (!ortc_few_plan_init(g, x, w, &p))
+    if (!ortc_few_plan_init(g, x, &p))
         return ortc_no(why, "more than %d filters, groups, or strides along rows", ORTC_FEW_FILTERS);
     ortc_few_geometry(&p, g, &t);
     o->clocks = ortc_few_clocks(&p, integers ? ortc_conv_integer_least_clocks(&t, x, w)
@@ -44,7 +44,7 @@ static ortc_status make_plan(ortc_plan *p, const ortc_conv_geometry *g, void **o
 {
     const ortc_dtype w = p->in[1].dtype;
     few_plan *f = calloc(1, sizeof *f);
-    if (!f || !ortc_few_plan_init(g, p->in[0].dtype, w, &f->few)) {
+    if (!f || !ortc_few_plan_init(g, p->in[0].dtype, &f->few)) {
         free(f);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
@@ -54,7 +54,7 @@ static ortc_status make_plan(ortc_plan *p, const ortc_conv_geometry *g, void **o
         free(f);
         return s;
     }
-    ortc_plan_workspace(p, (size_t)(f->few.dense.outs * ORTC_BLOCK) * sizeof(float), f->few.scratch);
+    ortc_plan_workspace(p, ortc_few_space(&f->few), f->few.scratch);
     ortc_conv_plan_cost(p, g, p->in[0].dtype);
     *out = f;
     return ORTC_OK;
@@ -100,8 +100,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                                  ortc_call_data(call, ortc_conv_bias_port(&s->tail)),
                                  ortc_call_data(call, s->tail.residual),
                                  call->out[0].data};
-    memset(call->workspace, 0, (size_t)(f->few.dense.outs * ORTC_BLOCK) * sizeof(float));
-    return ortc_few_run(&f->few, f->packed, call->workspace, 0, call, end, &ends);
+    return ortc_few_run(&f->few, f->packed, 0, call->workspace, call, end, &ends);
 }
 
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -167,9 +166,7 @@ static ortc_status run_integer(const void *state, const void *pstate, ortc_call 
     const integer_end ends = {&s->tail, call};
     int32_t zero;
     ORTC_TRY(ortc_conv_integer_zero(call, f->few.dense.flip, &zero));
-    ortc_conv_integer_first(zero, (const char *)f->packed->data + f->few.weights,
-                            (size_t)(f->few.dense.outs * ORTC_BLOCK), call->workspace);
-    return ortc_few_run(&f->few, f->packed, call->workspace, (uint8_t)zero, call, end_integer, &ends);
+    return ortc_few_run(&f->few, f->packed, zero, call->workspace, call, end_integer, &ends);
 }
 
 const ortc_kernel ortc_conv_integer_few = {.size = ORTC_SIZED(ortc_kernel),

@@ -21,7 +21,6 @@ typedef struct blocks_plan {
     ortc_blocked_plan dense;
     const ortc_packed *packed;
     ortc_int_ends *ends; /* NULL: results go by the tail's passes */
-    size_t sums;         /* bytes in front of the filters' sums in it */
 } blocks_plan;
 
 static double outputs(const ortc_blocked_plan *d)
@@ -43,7 +42,7 @@ static double clocks_of(const ortc_conv_geometry *g, const ortc_blocked_plan *d,
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane;
     const double wide = (double)(d->outs > 1 ? d->uk->most_blocks : 1),
                  sums = (double)(row < most ? row : most) * wide, enough = (double)most * wide < 8 ? 6 : 8;
-    return ortc_conv_integer_least_clocks(g, x, w) * padded /
+    return ortc_conv_integer_least_clocks(g, x, w) * padded * ortc_blocked_seen(d) /
                (0.93 * d->bytes->pace * (sums < enough ? sums / enough : 1)) +
            40 * tiles + laid_out / 8 + 0.4 * outputs(d);
 }
@@ -88,16 +87,14 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
     const ortc_dtype w = p->in[1].dtype;
-    const size_t sums = (size_t)(g.group * b->dense.outs * ORTC_BLOCK) * sizeof(int32_t);
     const ortc_status status = ortc_conv_pack_blocked(p, &g, w, stem, &b->packed);
     if (status) {
         ortc_blocked_plan_deinit(&b->dense);
         free(b);
         return status;
     }
-    b->sums = ortc_blocked_weight_bytes(&g, w, stem, NULL) - sums;
     b->ends = ortc_conv_integer_ends(s, p, &g);
-    ortc_plan_workspace(p, sums, b->dense.scratch);
+    ortc_plan_workspace(p, ortc_blocked_first_bytes(&b->dense), b->dense.scratch);
     *out = b;
     return ORTC_OK;
 }
@@ -146,16 +143,13 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     const ortc_product_threads threads = {ortc_call_parallel, call};
     int32_t zero;
     ORTC_TRY(ortc_conv_integer_zero(call, b->dense.flip, &zero));
-    ortc_conv_integer_first(zero, (const char *)b->packed->data + b->sums,
-                            (size_t)(b->dense.group * b->dense.outs * ORTC_BLOCK), call->workspace);
-    const ortc_blocked_args args = {.x = call->in[0].data,
-                                    .w = b->packed->data,
-                                    .bias = call->workspace,
-                                    .y = call->out[0].data,
-                                    .in = call->in,
-                                    .int_tail = &s->tail,
-                                    .int_ends = b->ends,
-                                    .zero = (uint8_t)zero};
+    ortc_blocked_args args = {.x = call->in[0].data,
+                              .w = b->packed->data,
+                              .y = call->out[0].data,
+                              .in = call->in,
+                              .int_tail = &s->tail,
+                              .int_ends = b->ends};
+    ORTC_TRY(ortc_blocked_first(&b->dense, zero, call->workspace, &args, &threads));
     return ortc_blocked_run(&b->dense, &args, &threads);
 }
 

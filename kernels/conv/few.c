@@ -60,7 +60,7 @@ static int find_scratch(ortc_few_plan *p)
     return p->scratch <= LIMIT;
 }
 
-int ortc_few_plan_init(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w, ortc_few_plan *p)
+int ortc_few_plan_init(const ortc_conv_geometry *g, ortc_dtype x, ortc_few_plan *p)
 {
     ortc_window_extents e;
     ortc_conv_geometry t;
@@ -88,9 +88,6 @@ int ortc_few_plan_init(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w, 
         return 0;
     }
     p->image_bytes = p->dense.ins * p->dense.in_count * p->dense.pixel;
-    if (p->dense.bytes)
-        p->weights = ortc_blocked_weight_bytes(&t, w, ORTC_BLOCKED_DENSE, NULL) -
-                     (size_t)(p->dense.outs * ORTC_BLOCK) * sizeof(int32_t);
     return 1;
 }
 
@@ -258,16 +255,23 @@ static void parts(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t i = begin; i < end; i++) run_part(arg, i, scratch);
 }
 
-ortc_status ortc_few_run(const ortc_few_plan *p, const ortc_packed *w, const void *first, uint8_t zero,
+size_t ortc_few_space(const ortc_few_plan *p) { return ortc_blocked_first_bytes(&p->dense); }
+
+ortc_status ortc_few_run(const ortc_few_plan *p, const ortc_packed *w, int32_t zero, void *space,
                          ortc_call *call, ortc_few_end *end, const void *arg)
 {
     static const ortc_tail_spec as_f32 = {
         .alpha = 1, .act = ORTC_UK_ACT_NONE, .bias = -1, .residual = -1, .widens = 1};
     static const ortc_int_tail as_i32 = {.type = ORTC_I32, .residual = -1};
-    job j = {.p = p, .x = call->in[0].data, .end = end, .arg = arg};
-    j.args =
-        (ortc_blocked_args){.w = w->data, .bias = first, .in = call->in, .int_tail = &as_i32, .zero = zero};
-    if (!p->dense.bytes) j.args.tail = &as_f32;
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    job j = {.p = p, .args = {.w = w->data, .in = call->in}, .x = call->in[0].data, .end = end, .arg = arg};
+    if (p->dense.bytes) {
+        j.args.int_tail = &as_i32;
+        ORTC_TRY(ortc_blocked_first(&p->dense, zero, space, &j.args, &threads));
+    } else {
+        j.args.tail = &as_f32;
+        j.args.bias = memset(space, 0, ortc_few_space(p));
+    }
     const double macs = (double)(p->dense.outs * p->dense.out_count * ORTC_BLOCK) *
                         (double)(p->dense.ins * p->dense.taps * ORTC_BLOCK);
     return ortc_parallel(call, p->images * p->out[0] * p->row_parts * p->column_parts,

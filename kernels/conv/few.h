@@ -29,11 +29,10 @@ typedef struct ortc_few_plan {
     int64_t pixels;      /* of t, in whole squares of registers */
     /* Bytes in scratch, behind that of `dense`: t, t in rows, sums, and what is widened. */
     size_t at_t, at_rows, at_sums, at_space, scratch;
-    size_t weights; /* bytes in front of filters' sums, of bytes */
 } ortc_few_plan;
 
 /* 0: this way is not for the convolution at hand; then nothing is owned. */
-int ortc_few_plan_init(const ortc_conv_geometry *g, ortc_dtype x, ortc_dtype w, ortc_few_plan *out);
+int ortc_few_plan_init(const ortc_conv_geometry *g, ortc_dtype x, ortc_few_plan *out);
 void ortc_few_plan_deinit(ortc_few_plan *);
 /* Clocks of one core, least being those of t's multiplications alone. */
 double ortc_few_clocks(const ortc_few_plan *, double least);
@@ -47,8 +46,9 @@ ortc_status ortc_few_pack(ortc_plan *p, const ortc_few_plan *, const ortc_conv_g
 /* How n finished sums end, of one channel and beside each other; `element`: of y. space: for as many. */
 typedef void ortc_few_end(const void *arg, int64_t channel, int64_t element, int64_t n, void *sums,
                           float *space);
-/* first [16 * blocks]: what sums of t begin with. zero: beside the image, of bytes as blocked.h has it. */
-ortc_status ortc_few_run(const ortc_few_plan *, const ortc_packed *w, const void *first, uint8_t zero,
+/* `space` of the call's workspace; zero: what is beside the image, of bytes as blocked.h has it. */
+size_t ortc_few_space(const ortc_few_plan *);
+ortc_status ortc_few_run(const ortc_few_plan *, const ortc_packed *w, int32_t zero, void *space,
                          ortc_call *call, ortc_few_end *end, const void *arg);
 
 /* to[i] = the sum over k < taps of from[k * step + i], in this order (few_vec.c). */

@@ -42,6 +42,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
     memset(c, 0, sizeof *c);
     c->x_type = types[rng_next(r) % 2], c->w_type = types[rng_next(r) % 2];
     c->zero = (int)(c->x_type == ORTC_U8 ? rng_range(r, 0, 255) : rng_range(r, -128, 127));
+    if (rng_next(r) % 4 == 0) c->zero = c->x_type == ORTC_U8 ? 0 : -128; /* as behind Relu */
     c->tiles = tiles, c->stem = !tiles && rng_next(r) % 4 == 0;
     g->spatial = (int32_t)rng_range(r, 1, 3);
     g->images = rng_range(r, 1, 2);
@@ -92,7 +93,7 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles)
 }
 
 /* Results begin as 0xff, so that what is not written shows. */
-static void fill(conv *c, rng *r)
+static void fill(conv *c, const ortc_blocked_plan *dense, rng *r)
 {
     const ortc_conv_geometry *g = &c->g;
     const int64_t ins = g->group * g->channels, outs = g->group * g->filters;
@@ -104,7 +105,9 @@ static void fill(conv *c, rng *r)
     c->y = guard_open((size_t)n_y * (c->tail.type == ORTC_F32 ? 4 : 1), end),
     c->r = guard_open((size_t)n_y, end);
     c->scale = guard_open((size_t)outs * 4, end), c->bias = guard_open((size_t)outs * 4, end);
-    c->first = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
+    c->first = guard_open(c->tiles ? (size_t)(blocks_of(outs) * ORTC_BLOCK) * 4
+                                   : ortc_blocked_first_bytes(dense),
+                          end);
     memset(c->x.data, 0, c->x.bytes);
     for (int64_t n = 0; n < g->images; n++)
         for (int64_t i = 0; i < ins; i++)
@@ -229,11 +232,11 @@ static void run_way(const conv *c, const way *w, int fixed, void *space, const o
     const int moved = c->zero + (c->x_type == ORTC_I8 ? 128 : 0);
     const int64_t filters = blocks_of(c->g.group * c->g.filters) * ORTC_BLOCK;
     int32_t *first = (int32_t *)(void *)c->first.data;
-    const size_t sums = (c->tiles ? c->packed.bytes
-                                  : ortc_blocked_weight_bytes(&c->g, c->w_type, c->stem, NULL)) -
-                        (size_t)filters * 4;
-    memcpy(first, c->packed.data + sums, (size_t)filters * 4);
-    for (int64_t i = 0; i < filters; i++) first[i] *= -moved;
+    memset(first, 0xff, c->first.bytes);
+    if (c->tiles) {
+        memcpy(first, c->packed.data + c->packed.bytes - (size_t)filters * 4, (size_t)filters * 4);
+        for (int64_t i = 0; i < filters; i++) first[i] *= -moved;
+    }
     for (int i = 0; i < RESIDUAL_PORT; i++) in[i].flags = ORTC_VIEW_CONST;
     /* sums of tiles begin as 0 then, those of blocks with what ends know nothing of */
     int32_t *none = calloc((size_t)filters, sizeof *none);
@@ -241,19 +244,21 @@ static void run_way(const conv *c, const way *w, int fixed, void *space, const o
                                                        (size_t)(c->g.group * c->g.filters))
                                 : NULL;
     free(none);
-    const ortc_blocked_args a = {.x = c->x.data,
-                                 .w = c->packed.data,
-                                 .bias = (float *)(void *)first,
-                                 .y = c->y.data,
-                                 .in = in,
-                                 .int_tail = &c->tail,
-                                 .int_ends = ends,
-                                 .zero = (uint8_t)moved};
+    ortc_blocked_args a = {.x = c->x.data,
+                           .w = c->packed.data,
+                           .bias = (float *)(void *)first,
+                           .y = c->y.data,
+                           .in = in,
+                           .int_tail = &c->tail,
+                           .int_ends = ends,
+                           .zero = (uint8_t)moved};
     memset(c->y.data, 0xff, c->y.bytes);
-    if (c->tiles)
+    if (c->tiles) {
         ortc_tiled_run(&w->tiled, &a, NULL, space, threads);
-    else
+    } else {
+        ortc_blocked_first(&w->dense, moved, first, &a, threads);
         ortc_blocked_run(&w->dense, &a, threads);
+    }
     free(ends);
 }
 
@@ -267,7 +272,7 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
     if (tiles ? !ortc_tiled_plan_init(tiles, &c.g, c.x_type, ORTC_TILED_BYTES, threads, &p.tiled)
               : !ortc_blocked_plan_init(&c.g, c.x_type, c.stem, threads, &p.dense))
         return 1;
-    fill(&c, r);
+    fill(&c, &p.dense, r);
     const size_t bytes = ((tiles ? p.tiled.scratch : p.dense.scratch) + 63) / 64 * 64;
     guard scratch = guard_open(bytes, 1), shared = guard_open(tiles ? p.tiled.shared : 0, 1);
     memset(shared.data, 0xff, shared.bytes);
