@@ -1,7 +1,7 @@
 /* graph/specialise/squeeze_excite.c: a convolution and what looks at all of its result, or scales all that it
  * reads, become one node, so that the values between pass through memory once less.
  *
- *   y = Conv(x), GlobalAveragePool(y)      squeezed: the mean of each channel
+ *   y = Conv(x), GlobalAveragePool(y)      squeezed: the mean of each channel; or ReduceMean of all but these
  *   Conv(Mul(x, factor))                   excited: a factor of each image's channel, [N, C, 1, ..]
  *
  * A node of ortc.Group with the two as its body, the Conv with its epilogue. Only with constant W, and where
@@ -32,13 +32,19 @@ static const ortc_node *excites(ortc_node *conv)
     return NULL;
 }
 
+/* Whether n makes of x the mean of each channel. */
+static bool averages(const ortc_node *n, const ortc_edge *x)
+{
+    return is(n, "GlobalAveragePool") || (is(n, "ReduceMean") && n->in[0] == x && is_factor(n->out[0], x));
+}
+
 /* The pool that reads the Conv's result beside others; NULL: none. */
 static const ortc_node *squeezes(const ortc_node *conv)
 {
     const ortc_node *found = NULL;
     bool others = false;
     for (const ortc_use *u = conv->out[0]->uses; u; u = u->next)
-        if (!found && is(u->node, "GlobalAveragePool"))
+        if (!found && averages(u->node, conv->out[0]))
             found = u->node;
         else
             others = true;

@@ -70,10 +70,11 @@ static const ortc_node *read_group(const ortc_node *n, int way, group_state *s)
     }
     if (way == SQUEEZED) {
         s->mean = output_of(body, second);
-        return is(second, "GlobalAveragePool") && !ortc_node_epilogue(second) && s->mean < 2 &&
-                       s->mean != s->y
-                   ? conv
-                   : NULL;
+        const ortc_port y = ortc_node_out(conv, 0), mean = ortc_node_out(second, 0);
+        const int each = is_factor(&mean) && mean.rank == y.rank && mean.dims[0] == y.dims[0] &&
+                         mean.dims[1] == y.dims[1]; /* of each channel */
+        const int averages = is(second, "GlobalAveragePool") || (is(second, "ReduceMean") && each);
+        return averages && !ortc_node_epilogue(second) && s->mean < 2 && s->mean != s->y ? conv : NULL;
     }
     if (!is(first, "Mul") || ortc_node_out(first, 0).edge != ortc_node_in(conv, 0).edge) return NULL;
     const ortc_port right = ortc_node_in(first, 1);

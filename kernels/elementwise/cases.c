@@ -69,6 +69,10 @@ const ortc_case ortc_cases_elementwise[] = {
     {"Mul", "T[3,67,16] T[16]", "",
      "T=f32,f16,i32,i64"}, /* goes round in a long row, which ends within a block */
     {"Mul", "T[2,32,7,9] T[2,32,1,1]", "", "T=f32,f16,bf16"},
+    /* constants of each channel, whose last block is not full */
+    {"Mul", "T[2,19,7,9] T[19,1,1]!", "", "T=f32,f16,bf16"},
+    {"Add", "T[2,8,70] T[2,8,1]!", "", "T=f32,f16"},
+    {"Div", "T[1,40,30,31] T[1,40,1,1]!", "", "T=f32"},
     {"Mul", "T[9,37,1] T[37,16]", "", "T=f32,f64,f16,i64,u8"}, /* short rows of one element each */
     {"Add", "T[3,19,7,1] T[7,5]", "", "T=f32,f64,f16,i32"},
     {"Sub", "T[2,31,1,3] T[31,4,1]", "", "T=f32,i64,bf16"},

@@ -48,7 +48,8 @@ typedef struct program_plan {
     int64_t count; /* elements in memory */
     int64_t round; /* elements in which ROUND inputs go round */
     size_t constants, temps, spill, blocks, tails, laid, bytes; /* places in scratch */
-    lie lies[];                                                 /* of each input */
+    size_t filled_up[MOST_IN]; /* bytes from here to a constant that is; 0: none */
+    lie lies[];                /* of each input */
 } program_plan;
 
 typedef struct program_job {
@@ -60,6 +61,12 @@ typedef struct program_job {
 } program_job;
 
 static size_t bytes_of(ortc_dtype t) { return ortc_dtype_bits(t) / 8; }
+
+static const char *data_of(const program_job *j, uint32_t k)
+{
+    const size_t at = j->plan->filled_up[k];
+    return at ? (const char *)j->plan + at : j->in[k].data;
+}
 
 /* ---- Preparing ----------------------------------------------------------------------------------------- */
 
@@ -121,12 +128,23 @@ static void extents(const ortc_view *x, const ortc_view *y, int64_t *out)
         out[d] = d < y->rank - x->rank ? 1 : x->dims[d - (y->rank - x->rank)];
 }
 
+/* A plain constant of these extents is filled up where the last block of layout l is not full, before runs;
+ * returns whether, and `all` is as it is then. */
+static bool fill_up(const ortc_view *x, ortc_layout l, int64_t *all)
+{
+    const int64_t block = ortc_layout_block(l), extent = block ? all[ortc_layout_axis(l)] : 1;
+    if (!(x->flags & ORTC_VIEW_CONST) || extent == 1 || extent % block == 0) return false;
+    all[ortc_layout_axis(l)] = (extent + block - 1) / block * block;
+    return true;
+}
+
 /* Whether an input goes along with a layout of the result, and how it is to lie: *wanted. */
 static bool along(const ortc_view *x, const ortc_view *y, ortc_layout l, ortc_layout *wanted)
 {
     int64_t all[ORTC_RANK_LIMIT], dims[ORTC_RANK_LIMIT];
     const int32_t axis = ortc_layout_axis(l);
     extents(x, y, all);
+    fill_up(x, l, all);
     const bool whole = same_shape(x, y) ||
                        (x->rank == y->rank && ortc_layout_block(l) && x->dims[axis] == y->dims[axis]);
     *wanted = whole && !(x->flags & ORTC_VIEW_CONST) ? l : ORTC_PLAIN;
@@ -136,6 +154,7 @@ static bool along(const ortc_view *x, const ortc_view *y, ortc_layout l, ortc_la
 /* The shapes that memory has, where the result is in another layout. */
 typedef struct shapes {
     ortc_view y, in[MOST_IN];
+    bool filled_up[MOST_IN];
     int64_t dims[MOST_IN + 1][ORTC_RANK_LIMIT];
 } shapes;
 
@@ -148,8 +167,10 @@ static void in_memory(const ortc_pw_code *code, const ortc_view *in, const ortc_
     s->y.dims = s->dims[MOST_IN];
     for (uint32_t k = 0; k < code->n_in; k++) {
         s->in[k] = in[k];
+        s->filled_up[k] = false;
         if (!code->in[k]) continue;
         extents(&in[k], y, all);
+        if (!in[k].layout) s->filled_up[k] = fill_up(&in[k], y->layout, all);
         s->in[k].rank = s->y.rank;
         s->in[k].dims = s->dims[k];
         if (in[k].layout)
@@ -288,6 +309,37 @@ static bool is_of_one_byte(const ortc_pw_code *code, const program_plan *g, cons
     return bytes == 1 && ortc_dtype_bits(code->out) == 8;
 }
 
+/* Constants of a last block that is not full, as in_memory has them: rows of `from` elements become rows of
+ * `to`, behind the plan. */
+static void copy_filled_up(const ortc_view *x, int64_t from, int64_t to, size_t size, char *dst)
+{
+    const int64_t rows = ortc_view_count(x) / from;
+    const char *src = x->data;
+    for (int64_t r = 0; r < rows; r++, src += (size_t)from * size, dst += (size_t)to * size)
+        memcpy(dst, src, (size_t)from * size); /* the rest is 0 */
+}
+
+/* The plan, with room for such constants. */
+static program_plan *make(const ortc_pw_code *code, const ortc_plan *p, const shapes *memory)
+{
+    const ortc_layout l = p->out[0].layout;
+    size_t bytes = (sizeof(program_plan) + code->n_in * sizeof(lie) + 63) / 64 * 64, at[MOST_IN] = {0};
+    for (uint32_t k = 0; l && k < code->n_in; k++) {
+        if (!code->in[k] || !memory->filled_up[k]) continue;
+        at[k] = bytes;
+        bytes += ((size_t)ortc_view_count(&memory->in[k]) * bytes_of(code->in[k]) + 63) / 64 * 64;
+    }
+    program_plan *g = calloc(1, bytes);
+    for (uint32_t k = 0; g && k < code->n_in; k++) {
+        if (!at[k]) continue;
+        g->filled_up[k] = at[k];
+        const int64_t extent = p->out[0].dims[ortc_layout_axis(l)], block = ortc_layout_block(l);
+        copy_filled_up(&p->in[k], extent, (extent + block - 1) / block * block, bytes_of(code->in[k]),
+                       (char *)g + at[k]);
+    }
+    return g;
+}
+
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const ortc_pw_code *code = state;
@@ -305,7 +357,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         y = &memory.y;
     }
     const int64_t count = ortc_view_count(y);
-    program_plan *g = calloc(1, sizeof *g + code->n_in * sizeof g->lies[0]);
+    program_plan *g = make(code, p, &memory);
     double bytes = (double)count * (double)bytes_of(y->dtype);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     *out = g;
@@ -414,7 +466,7 @@ static void lay_out(const program_job *j, uint32_t k, int64_t position, int64_t 
     const int32_t last = l->rank - 1;
     const int64_t step = l->step[last];
     const uint32_t element = j->code->element;
-    const char *x = j->in[k].data;
+    const char *x = data_of(j, k);
     const bool spread = step == 0 && ortc_dtype_bits(j->code->in[k]) == 8 * element;
     int64_t index[ORTC_RANK_LIMIT], at = place_of(l, position, index);
     while (n > 0) {
@@ -496,7 +548,7 @@ static void fill_block(const program_job *j, uint32_t k, int64_t from, char *to)
     const program_plan *g = j->plan;
     const int64_t n = (int64_t)g->block, each = g->how[k] == ROUND ? g->round : n;
     const size_t bytes = (size_t)each * j->code->element;
-    to_registers(j->code->in[k], j->code->element, j->in[k].data, from, g->how[k] == ROUND, each, to);
+    to_registers(j->code->in[k], j->code->element, data_of(j, k), from, g->how[k] == ROUND, each, to);
     for (int64_t i = each; i < n; i += each) memcpy(to + (size_t)i * j->code->element, to, bytes);
 }
 
@@ -540,7 +592,7 @@ static void chunk(void *arg, int64_t begin, int64_t end, void *scratch_)
                 continue;
             }
             const int64_t from = place_of(&g->lies[k], position, index);
-            base[k] = (char *)j->in[k].data + (size_t)from * bytes_of(code->in[k]);
+            base[k] = (char *)(uintptr_t)data_of(j, k) + (size_t)from * bytes_of(code->in[k]);
             if (!in_block(g, k)) continue;
             base[k] = scratch + g->blocks + k * g->body->bytes;
             if (task == begin || (at == 0 && g->rows > 1)) fill_block(j, k, from, base[k]);

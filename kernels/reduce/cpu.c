@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/common/layout.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/reduce/rows.h"
@@ -276,11 +277,47 @@ static ortc_status reduce_prepare(const ortc_node *n, ortc_prep *prep, void **ou
     return ORTC_OK;
 }
 
+/* ---- Layouts ------------------------------------------------------------------------------------------- */
+
+/* Whether the axes are known, and all of them behind the blocked one, and the order plain. */
+static bool keeps_blocks(const ortc_view *x, const ortc_view *axes, ortc_layout l)
+{
+    const int32_t kept = ortc_layout_axis(l);
+    if (!ortc_layout_block(l) || kept >= x->rank || l != ortc_layout_blocked(kept, ortc_layout_block(l)) ||
+        !axes || !(axes->flags & ORTC_VIEW_CONST) || !ortc_view_count(axes))
+        return false;
+    for (int64_t i = 0; i < ortc_view_count(axes); i++) {
+        int32_t axis;
+        if (!ortc_axis_of(ortc_load_i64(axes->data, ORTC_I64, i), x->rank, &axis) || axis <= kept)
+            return false;
+    }
+    return true;
+}
+
+/* Clocks: reading, and in plain rows or lines as well as in blocks what a result costs. */
+static ortc_status reduce_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const ortc_layout l = q->layout;
+    const ortc_view *x = &q->in[0], *y = &q->out[0], *axes = q->n_in > 1 && q->in[1].dtype ? &q->in[1] : NULL;
+    (void)state;
+    o->clocks = 2000 + 0.1 * (double)ortc_view_count(x) * (double)(ortc_dtype_bits(x->dtype) / 8) +
+                10.0 * (double)ortc_view_count(y);
+    if (l == ORTC_PLAIN) return ORTC_OK;
+    if (l == ORTC_ANY_LAYOUT) return ortc_no(why, "it goes along with others");
+    if (!keeps_blocks(x, axes, l)) return ortc_no(why, "not in this layout");
+    /* without the dims that are reduced whole blocks lie as plain values do */
+    if (y->rank != x->rank && x->dims[ortc_layout_axis(l)] % ortc_layout_block(l))
+        return ortc_no(why, "blocks that are not full, of another rank");
+    o->in[0] = l;
+    if (y->rank == x->rank) o->out[0] = l;
+    return ORTC_OK;
+}
+
 /* Axes may come with the run: the shapes say enough. */
 static ortc_status reduce_plan(const void *state, ortc_plan *p, void **pstate)
 {
     const reduce_state *s = state;
-    const int64_t results = ortc_view_count(&p->out[0]), all = ortc_view_count(&p->in[0]);
+    const int64_t results = ortc_view_stored(&p->out[0]), all = ortc_view_stored(&p->in[0]);
     (void)pstate;
     if (results > 0) {
         const int64_t splits = splits_of(results, all / results);
@@ -293,9 +330,8 @@ static ortc_status reduce_plan(const void *state, ortc_plan *p, void **pstate)
     return ORTC_OK;
 }
 
-static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *c)
+static ortc_status reduce(const reduce_state *s, ortc_call *c)
 {
-    const reduce_state *s = state;
     const ortc_view *axes = c->n_in > 1 && c->in[1].dtype ? &c->in[1] : NULL;
     reduce_job j = {.body = ortc_reduce_rows_select(),
                     .convert = ortc_convert_get(),
@@ -304,11 +340,19 @@ static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *
                     .what = s->what,
                     .fold = folds[s->what],
                     .type = ortc_float_index(c->in[0].dtype)};
-    (void)pstate;
-    j.results = ortc_view_count(j.y);
-    if (j.results == 0) return ORTC_OK;
-    if (!ortc_reduce_dims(&c->in[0], axes, s->noop, &j.dims))
+    int64_t dims[ORTC_RANK_LIMIT];
+    bool drop[ORTC_RANK_LIMIT];
+    ortc_view x = c->in[0]; /* as memory has it, with one dim more in blocks */
+    if (!ortc_reduce_drop(&x, axes, s->noop, drop))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
+    if (x.layout) {
+        drop[x.rank] = false;
+        ortc_layout_dims(x.layout, x.rank, c->in[0].dims, &x.rank, dims);
+        x.dims = dims;
+    }
+    j.results = ortc_view_stored(j.y);
+    if (j.results == 0) return ORTC_OK;
+    ortc_reduce_dims(&x, drop, &j.dims);
     if (j.dims.each == 0) {
         for (int64_t i = 0; i < j.results; i++) {
             double none = s->what == LOG_SUM_EXP ? -INFINITY : neutral(&j);
@@ -331,12 +375,22 @@ static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *
     return pass(c, &j);
 }
 
+static ortc_status reduce_run(const void *state, const void *pstate, ortc_call *c)
+{
+    (void)pstate;
+    ORTC_TRY(reduce(state, c));
+    if (c->out[0].layout) ortc_layout_zero_rest(&c->out[0]);
+    return ORTC_OK;
+}
+
 static const ortc_kernel reduce_cpu = {.size = ORTC_SIZED(ortc_kernel),
+                                       .flags = ORTC_KERNEL_LAYOUTS,
                                        .name = "reduce.cpu",
                                        .host_in = 2,
                                        .prepare = reduce_prepare,
                                        .plan = reduce_plan,
-                                       .run = reduce_run};
+                                       .run = reduce_run,
+                                       .choose = reduce_choose};
 
 /* Not ReduceProd of floats: in f32 a part of a product may be infinite where the whole is not. */
 #define K(op, since) ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &reduce_cpu)

@@ -143,8 +143,10 @@ static ortc_status integers_run(const void *state, const void *pstate, ortc_call
     const ortc_dtype t = c->in[0].dtype;
     const struct folds *f = folds;
     (void)pstate;
-    if (!ortc_reduce_dims(&c->in[0], axes, s->noop, &j.dims))
+    bool drop[ORTC_RANK_LIMIT];
+    if (!ortc_reduce_drop(&c->in[0], axes, s->noop, drop))
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
+    ortc_reduce_dims(&c->in[0], drop, &j.dims);
     if (results == 0) return ORTC_OK;
     while (!(f->types >> t & 1)) f++;
     j.row = f->row;

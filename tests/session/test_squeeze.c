@@ -158,6 +158,18 @@ static void compare(int64_t n, int groups)
 
 /* ---- What becomes one node ----------------------------------------------------------------------------- */
 
+/* The mean along two axes, which stay. */
+static ortc_edge *mean(ortc_edge *x, int64_t a, int64_t b)
+{
+    const int64_t two = 2;
+    int64_t *axes = malloc(2 * sizeof *axes);
+    ortc_constant *made;
+    axes[0] = a, axes[1] = b;
+    cr_assert_eq(ortc_constant_create(ORTC_I64, 1, &two, axes, 2 * sizeof *axes, free, axes, &made, &e),
+                 ORTC_OK);
+    return node("ReduceMean", x, ortc_graph_constant(g, NULL, made), NULL);
+}
+
 /* With their epilogues; rows are dealt to threads by pixels (30), or by channels. */
 Test(squeeze, windows_and_the_pool_behind)
 {
@@ -168,7 +180,7 @@ Test(squeeze, windows_and_the_pool_behind)
         ortc_edge *y = swish(depthwise(input("x", ORTC_F32, sizes[i][0], sizes[i][1], sizes[i][1]),
                                        sizes[i][0], sizes[i][2], sizes[i][3]));
         result("y0", y);
-        result("y1", node("GlobalAveragePool", y, NULL, NULL));
+        result("y1", i % 2 ? mean(y, -1, 2) : node("GlobalAveragePool", y, NULL, NULL));
         compare(1 + (int64_t)i % 2, 1);
         compare(0, 1);
     }
@@ -226,6 +238,14 @@ Test(squeeze, a_pool_that_alone_reads_or_windows_of_all_channels)
     result("y0", node("GlobalAveragePool", depthwise(x, 24, 3, 1), NULL, NULL));
     result("y1", node("Mul", y, node("GlobalAveragePool", y, NULL, NULL), NULL));
     compare(1, 0);
+}
+
+Test(squeeze, means_that_are_not_of_a_channel)
+{
+    scale = 0.07F;
+    ortc_edge *y = depthwise(input("x", ORTC_F32, 24, 9, 9), 24, 3, 1);
+    result("y0", node("Mul", y, mean(y, 1, 2), NULL));
+    compare(2, 0);
 }
 
 Test(squeeze, factors_of_pixels_or_values_that_others_read)
