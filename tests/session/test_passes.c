@@ -94,6 +94,48 @@ static ortc_edge *constant(ortc_dtype t, int32_t rank, const int64_t *dims, cons
     return x;
 }
 
+static ortc_edge *integer(int64_t value)
+{
+    static int64_t values[16];
+    static int n;
+    const int64_t one = 1;
+    values[n %= 16] = value;
+    return constant(ORTC_I64, 1, &one, &values[n++], sizeof value);
+}
+
+/* x[begin:end:step] along axis 1. */
+static ortc_edge *slice(ortc_edge *x, int64_t begin, int64_t end, int64_t step)
+{
+    ortc_node *n = ortc_node_create(g, ortc_op_find("", "Slice"), NULL, 5, 1);
+    ortc_edge *in[] = {x, integer(begin), integer(end), integer(1), integer(step)};
+    for (uint32_t i = 0; i < 5; i++) ortc_node_set_in(n, i, in[i]);
+    ortc_node_set_out(n, 0, ortc_edge_create(g, NULL));
+    return n->out[0];
+}
+
+Test(passes, what_takes_all_of_its_input_passes_it_on)
+{
+    const ortc_dim dims[2] = {2, 3};
+    ortc_edge *x = input("x", 2, dims);
+    ortc_graph_add_output(g, "y", apply("Relu", slice(apply("Concat", x, NULL), 0, 100, 1), NULL));
+    ortc_node *concat = g->first;
+    const ortc_attr axis = {.size = sizeof axis, .kind = ORTC_ATTR_INT, .i = 1};
+    ortc_node_set_attr(concat, "axis", &axis);
+    cr_expect_eq(normalise("remove-identity"), 2);
+    cr_expect_eq(g->n_nodes, 1);
+    cr_expect_eq(g->first->in[0], x);
+}
+
+Test(passes, a_slice_backwards_or_of_a_part_stays)
+{
+    const ortc_dim dims[2] = {2, 3};
+    ortc_edge *x = input("x", 2, dims);
+    ortc_graph_add_output(g, "y", slice(x, -1, -100, -1));
+    ortc_graph_add_output(g, "z", slice(x, 1, 100, 1));
+    cr_expect_eq(normalise("remove-identity"), 0);
+    cr_expect_eq(g->n_nodes, 2);
+}
+
 static ortc_status is_asked(void *arg, const ortc_node *n, ortc_constant **out, ortc_error *error)
 {
     (void)n, (void)out, (void)error;
