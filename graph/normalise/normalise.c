@@ -21,6 +21,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"gather-first", ortc_pass_gather_first},
     {"raise-nbits", ortc_pass_raise_nbits},
     {"raise-layernorm", ortc_pass_raise_layernorm},
+    {"raise-groupnorm", ortc_pass_raise_groupnorm},
     {"raise-gelu", ortc_pass_raise_gelu},
     {"raise-swish", ortc_pass_raise_swish},
     {"raise-softmax", ortc_pass_raise_softmax},

@@ -53,6 +53,7 @@ ortc_status ortc_pass_gather_first(ortc_normalise *);
 ortc_status ortc_pass_raise_nbits(ortc_normalise *);
 ortc_status ortc_pass_raise_layernorm(ortc_normalise *);
 ortc_status ortc_pass_raise_gelu(ortc_normalise *);
+ortc_status ortc_pass_raise_groupnorm(ortc_normalise *);
 ortc_status ortc_pass_raise_swish(ortc_normalise *);
 ortc_status ortc_pass_raise_softmax(ortc_normalise *);
 ortc_status ortc_pass_raise_rotary(ortc_normalise *);

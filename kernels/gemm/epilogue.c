@@ -14,7 +14,7 @@ int ortc_tail_spec_init(const ortc_node *n, int32_t axis, uint32_t may, ortc_tai
     out->alpha = t.scale;
     out->act = t.act, out->lo = t.lo, out->hi = t.hi;
     out->bias = t.bias, out->residual = t.residual;
-    out->widens = t.widens, out->has_rest = t.has_rest;
+    out->widens = t.widens, out->to_bytes = t.to_bytes, out->has_rest = t.has_rest;
     memcpy(out->lies, t.lies, sizeof out->lies);
     if (!t.has_rest) return 1;
     if (!ortc_pw_lower(&t.u.rest, &out->rest, why)) return 0;
@@ -62,7 +62,7 @@ void ortc_tail_over(const ortc_tail_spec *s, const ortc_view *in, const ortc_tai
 void ortc_tail_store(const ortc_tail_spec *s, const ortc_view *in, const ortc_tail_place *at,
                      const float *tile, size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
 {
-    over(s, &s->stored, in, at, tile, ld, y, y_ld, rows, cols);
+    over(s, s->to_bytes ? &s->rest : &s->stored, in, at, tile, ld, y, y_ld, rows, cols);
 }
 
 void ortc_tail_tile(void *arg, float *tile, size_t rows, size_t cols, size_t ld, int64_t row0, int64_t col0)

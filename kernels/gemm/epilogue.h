@@ -20,9 +20,10 @@ typedef struct ortc_tail_spec {
     float lo, hi;           /* its parameters */
     int32_t bias, residual; /* input ports, -1: none */
     int32_t widens;         /* the result is f32, the operator's type is not */
+    int32_t to_bytes;       /* the result is integers of 8 bits */
     int32_t has_rest;       /* else nothing is done to tiles */
     uint8_t lies[ORTC_PW_INPUTS];
-    ortc_pw_code rest;   /* to f32 */
+    ortc_pw_code rest;   /* to f32, or to bytes */
     ortc_pw_code stored; /* the same, to the operator's type of 16 bits; else nothing */
 } ortc_tail_spec;
 
@@ -44,7 +45,7 @@ typedef struct ortc_tail_place {
 void ortc_tail_over(const ortc_tail_spec *, const ortc_view *in, const ortc_tail_place *, const float *tile,
                     size_t ld, float *y, size_t y_ld, size_t rows, size_t cols);
 
-/* The same to the operator's type, which has 16 bits: rounded once. There is a rest. */
+/* The same to the result's type, which has 16 bits: rounded once; or 8. There is a rest. */
 void ortc_tail_store(const ortc_tail_spec *, const ortc_view *in, const ortc_tail_place *, const float *tile,
                      size_t ld, void *y, size_t y_ld, size_t rows, size_t cols);
 

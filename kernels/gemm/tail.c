@@ -155,7 +155,8 @@ int ortc_tail_read(const ortc_node *n, int32_t axis, uint32_t may, ortc_tail *t,
     ortc_tail_count_uses(r.p, r.uses);
     const ortc_pw_step *store = &r.p->steps[r.p->n - 1];
     t->widens = may & ORTC_TAIL_WIDER && store->type == ORTC_F32 && ortc_dtype_bits(r.type) == 16;
-    if (store->type != r.type && !t->widens)
+    t->to_bytes = may & ORTC_TAIL_BYTES && (store->type == ORTC_U8 || store->type == ORTC_I8);
+    if (store->type != r.type && !t->widens && !t->to_bytes)
         return *why = "its result is of another type than the operator's", 0;
     if (t->widens) may &= ~(uint32_t)ORTC_TAIL_RESIDUAL; /* which is of the operator's type */
     if (!inputs_lie(&r, axis, &v, why)) return 0;

@@ -20,7 +20,8 @@ enum {
     ORTC_TAIL_RESIDUAL = 4, /* a tensor of the result's shape and the operator's type */
     ORTC_TAIL_ACT = 8,
     ORTC_TAIL_ALL = 15,
-    ORTC_TAIL_WIDER = 16 /* the result may be f32 where the operator's type has 16 bits */
+    ORTC_TAIL_WIDER = 16, /* the result may be f32 where the operator's type has 16 bits */
+    ORTC_TAIL_BYTES = 32  /* the result may be integers of 8 bits */
 };
 
 typedef struct ortc_tail {
@@ -29,6 +30,7 @@ typedef struct ortc_tail {
     int32_t act;            /* ORTC_UK_ACT_* */
     float lo, hi;           /* its parameters */
     int32_t widens;         /* the result is f32, the operator's type is not */
+    int32_t to_bytes;       /* the result is integers of 8 bits */
     int32_t has_rest;
     uint32_t at; /* the step of the rest that is its input 0; as many as it has: it reads none */
     uint8_t lies[ORTC_PW_INPUTS]; /* of every input that the program reads: ORTC_PW_ONE ... */

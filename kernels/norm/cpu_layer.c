@@ -1,14 +1,17 @@
 /* kernels/norm/cpu_layer.c: normalisations of a sample on the cpu provider, in f32. Rows lie dense in X:
  * [rows, length]; a task is some rows. LayerNormalization's and RMSNormalization's scale and bias become
  * dense f32 rows once a run, or once a row where they differ between rows; those of InstanceNormalization and
- * GroupNormalization are one number a channel.
+ * GroupNormalization are one number a channel. What follows (kernels/gemm/epilogue.h) is done to some rows of
+ * f32 in scratch.
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/common/counts.h"
 #include "kernels/common/shape.h"
 #include "kernels/common/vector/convert.h"
+#include "kernels/gemm/epilogue.h"
 #include "kernels/norm/cpu.h"
 #include "kernels/norm/rows.h"
 
@@ -20,7 +23,11 @@ typedef struct layer_state {
         /* axis: of LayerNormalization and RMSNormalization; groups: 0 with it, -1 as many as channels */
         groups;
     bool centred;
+    ortc_tail_spec tail;
 } layer_state;
+
+enum { TOGETHER = 4 }; /* rows, of which one waits for its sums beside the others */
+enum { ENDED = 4096 }; /* elements of short rows that are normalised before what follows */
 
 typedef struct layer_plan {
     const ortc_layer_rows *body;
@@ -76,25 +83,66 @@ static void apply(const layer_job *j, int64_t row, int t, const void *x, double 
                                                                                   y);
 }
 
+/* What follows, over n rows of f32, dense: to y. */
+static void finish(const layer_job *j, int64_t row, int64_t n, float *rows)
+{
+    const layer_plan *p = j->p;
+    const ortc_tail_spec *t = &j->state->tail;
+    const ortc_view *out = &j->call->out[0];
+    const int by_channel = p->channels > 0;
+    const int64_t count = by_channel ? p->channels : 1, cols = by_channel ? p->inner : p->length;
+    for (int64_t c = 0; c < count; c++, rows += cols) {
+        const int64_t element = row * p->length + c * cols;
+        const ortc_tail_place place = {.channel = by_channel ? row * p->channels % j->call->in[0].dims[1] + c
+                                                             : 0,
+                                       .channel_col = !by_channel,
+                                       .element = element,
+                                       .row = (size_t)cols,
+                                       .col = 1};
+        void *y = ortc_product_at(out->data, element, out->dtype);
+        if (out->dtype == ORTC_F32)
+            ortc_tail_over(t, j->call->in, &place, rows, (size_t)cols, y, (size_t)cols, (size_t)n,
+                           (size_t)cols);
+        else
+            ortc_tail_store(t, j->call->in, &place, rows, (size_t)cols, y, (size_t)cols, (size_t)n,
+                            (size_t)cols);
+    }
+}
+
+/* Rows end .. of f32 that are short, with what follows; false: they are not. */
+static bool short_chunk(const layer_job *j, int64_t begin, int64_t end, float *scratch)
+{
+    const layer_plan *p = j->p;
+    const ortc_view *out = j->call->out;
+    const bool follows = j->state->tail.has_rest;
+    for (int64_t n; begin < end; begin += n) {
+        n = follows ? min64(end - begin, ENDED / p->length) : end - begin;
+        if (n == 0 ||
+            !p->body->short_rows((size_t)n, (size_t)p->length,
+                                 (const float *)j->call->in[0].data + begin * p->length, j->state->centred,
+                                 j->state->epsilon, j->vector[0], p->biased ? j->vector[1] : NULL,
+                                 follows ? scratch : (float *)out[0].data + begin * p->length))
+            return false;
+        if (follows) finish(j, begin, n, scratch);
+    }
+    return true;
+}
+
 static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
-    enum { TOGETHER = 4 }; /* rows, of which one waits for its sums beside the others */
     const layer_job *j = arg;
     const layer_plan *p = j->p;
     const ortc_view *in = j->call->in, *out = j->call->out;
     const size_t x_row = (size_t)p->length * (j->x == ORTC_FLOAT_F32 ? 4 : 2),
-                 y_row = (size_t)p->length * (j->y == ORTC_FLOAT_F32 ? 4 : 2);
-    const bool same = !p->channels && j->x == j->y; /* else by f32, in scratch where x or y is none */
+                 y_row = (size_t)p->length * (ortc_dtype_bits(out[0].dtype) / 8);
+    const bool follows = j->state->tail.has_rest;
+    /* else by f32, in scratch where x or y is none */
+    const bool same = !p->channels && (follows ? j->x == ORTC_FLOAT_F32 && !p->varying : j->x == j->y);
     const int t = same ? j->x : ORTC_FLOAT_F32;
     double mean[TOGETHER], factor[TOGETHER];
     const bool alone = out[0].dtype && !(j->call->n_out > 1 && out[1].dtype) &&
                        !(j->call->n_out > 2 && out[2].dtype);
-    if (same && t == ORTC_FLOAT_F32 && alone && !p->varying &&
-        p->body->short_rows((size_t)(end - begin), (size_t)p->length,
-                            (const float *)in[0].data + begin * p->length, j->state->centred,
-                            j->state->epsilon, j->vector[0], p->biased ? j->vector[1] : NULL,
-                            (float *)out[0].data + begin * p->length))
-        return;
+    if (same && t == ORTC_FLOAT_F32 && alone && !p->varying && short_chunk(j, begin, end, scratch)) return;
     for (int64_t row = begin, n; row < end; row += n) {
         const void *x = (const char *)in[0].data + (size_t)row * x_row;
         char *to = out[0].dtype ? (char *)out[0].data + (size_t)row * y_row : NULL;
@@ -109,20 +157,50 @@ static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                 ortc_store_f64(out[2].data, out[2].dtype, row + r, factor[r]);
             if (!to) continue;
             const size_t at = (size_t)r * x_row; /* 0 where y is of another size */
-            apply(j, row + r, t, (const char *)x + at, mean[r], factor[r], j->y == t ? to + at : scratch,
-                  scratch);
-            if (j->y != t) p->convert->narrow[j->y]((size_t)p->length, scratch, to);
+            void *const y = follows ? (char *)scratch + at : j->y == t ? to + at : scratch;
+            apply(j, row + r, t, (const char *)x + at, mean[r], factor[r], y, scratch);
+            if (!follows && j->y != t) p->convert->narrow[j->y]((size_t)p->length, scratch, to);
         }
+        if (follows && to) finish(j, row, n, scratch);
     }
+}
+
+static bool is_of_channels(const ortc_node *n)
+{
+    return !strcmp(ortc_node_op(n), "InstanceNormalization") ||
+           !strcmp(ortc_node_op(n), "GroupNormalization");
+}
+
+/* Vectors of what follows lie along channels, or along rows of the last dim. 0: not done, *why says what. */
+static int read_tail(const ortc_node *n, ortc_tail_spec *tail, const char **why)
+{
+    const int32_t rank = ortc_node_out(n, 0).rank;
+    const int64_t axis = ortc_node_int(n, "axis", -1);
+    if (ortc_node_epilogue(n) && !is_of_channels(n) && axis != -1 && axis != rank - 1)
+        return *why = "its rows are of several dims", 0;
+    return ortc_tail_spec_init(n, is_of_channels(n) ? 1 : rank - 1, ORTC_TAIL_BYTES, tail, why);
+}
+
+static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    const char *reason;
+    ortc_tail_spec tail;
+    (void)device;
+    return read_tail(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
 static ortc_status layer_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    const char *op = ortc_node_op(n);
-    layer_state *s = malloc(sizeof *s);
+    const char *op = ortc_node_op(n), *why;
+    layer_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (layer_state){ortc_node_float(n, "epsilon", 1e-5F), ortc_node_int(n, "axis", -1), 0,
-                       strcmp(op, "RMSNormalization") != 0};
+    s->epsilon = (double)ortc_node_float(n, "epsilon", 1e-5F);
+    s->axis = ortc_node_int(n, "axis", -1);
+    s->centred = strcmp(op, "RMSNormalization") != 0;
+    if (!read_tail(n, &s->tail, &why)) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
+    }
     if (!strcmp(op, "InstanceNormalization"))
         s->groups = -1;
     else if (!strcmp(op, "GroupNormalization"))
@@ -171,7 +249,9 @@ static ortc_status layer_plan_make(const void *state, ortc_plan *p, void **out)
     g->body = ortc_layer_rows_select();
     g->convert = ortc_convert_get();
     g->by_unit = g->body->apply_amx && ortc_cpu_features() & ORTC_CPU_AMX;
-    g->biased = p->n_in > 2 && p->in[2].dtype;
+    const layer_state *s = state;
+    const bool follows = s->tail.has_rest;
+    g->biased = s->centred && p->n_in > 2 && p->in[2].dtype; /* else what follows may read it */
     const ortc_status status = layer_plan_rows(state, p, g);
     if (status) {
         free(g);
@@ -180,10 +260,12 @@ static ortc_status layer_plan_make(const void *state, ortc_plan *p, void **out)
     *out = g;
     if (count > 0) {
         const size_t row = (size_t)g->length * sizeof(float);
-        const bool scratch = p->in[0].dtype != ORTC_F32 || p->out[0].dtype != ORTC_F32 || g->varying;
-        ortc_plan_workspace(p, g->channels ? 0 : 2 * row, scratch ? row * (g->varying ? 3 : 1) : 0);
+        const bool scratch = p->in[0].dtype != ORTC_F32 || p->out[0].dtype != ORTC_F32 || g->varying ||
+                             follows;
+        const size_t rows = follows ? TOGETHER * row + ENDED * sizeof(float) : row;
+        ortc_plan_workspace(p, g->channels ? 0 : 2 * row, scratch ? (g->varying ? 3 * row : rows) : 0);
     }
-    ortc_plan_in_place(p, 0, 0);
+    if (!follows) ortc_plan_in_place(p, 0, 0);
     ortc_plan_cost(p, 8 * count, 2 * count * ortc_dtype_bits(p->in[0].dtype) / 8);
     return ORTC_OK;
 }
@@ -191,12 +273,13 @@ static ortc_status layer_plan_make(const void *state, ortc_plan *p, void **out)
 static ortc_status layer_run(const void *state, const void *pstate, ortc_call *c)
 {
     const layer_plan *p = pstate;
+    const layer_state *s = state;
     layer_job j = {.state = state,
                    .p = p,
                    .call = c,
                    .x = ortc_float_index(c->in[0].dtype),
-                   .y = ortc_float_index(c->out[0].dtype)};
-    if (p->rows == 0) return ORTC_OK;
+                   .y = s->tail.to_bytes ? ORTC_FLOAT_F32 : ortc_float_index(c->out[0].dtype)};
+    if (p->rows == 0 || (s->tail.has_rest && p->length == 0)) return ORTC_OK;
     for (int k = 0; !p->channels && !p->varying && p->length && k < 1 + p->biased; k++) {
         const ortc_view *v = &c->in[1 + k];
         float *to = (float *)c->workspace + k * p->length;
@@ -210,7 +293,9 @@ static ortc_status layer_run(const void *state, const void *pstate, ortc_call *c
 }
 
 static const ortc_kernel layer = {.size = ORTC_SIZED(ortc_kernel),
+                                  .flags = ORTC_KERNEL_EPILOGUE,
                                   .name = "layer_normalization.cpu",
+                                  .supports = supports,
                                   .prepare = layer_prepare,
                                   .plan = layer_plan_make,
                                   .run = layer_run};
@@ -223,7 +308,9 @@ static ortc_status instance_choose(const void *state, const ortc_question *q, or
     return ORTC_OK;
 }
 static const ortc_kernel instance = {.size = ORTC_SIZED(ortc_kernel),
+                                     .flags = ORTC_KERNEL_EPILOGUE,
                                      .name = "layer_normalization.cpu",
+                                     .supports = supports,
                                      .prepare = layer_prepare,
                                      .plan = layer_plan_make,
                                      .run = layer_run,
@@ -235,4 +322,5 @@ ORTC_KERNELS(cpu, norm_layer, ORTC_KERNEL("LayerNormalization", 17, ORTC_NEWEST,
              ORTC_KERNEL("InstanceNormalization", 22, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)),
                          &ortc_instance_blocks),
              ORTC_KERNEL("InstanceNormalization", 22, ORTC_NEWEST, (F), &instance),
-             ORTC_KERNEL("GroupNormalization", 21, ORTC_NEWEST, (F), &layer));
+             ORTC_KERNEL("GroupNormalization", 21, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_instance_blocks),
+             ORTC_KERNEL("GroupNormalization", 21, ORTC_NEWEST, (F), &instance));

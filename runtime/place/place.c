@@ -4,7 +4,7 @@
 
 #include "runtime/registry/registry.h"
 
-#define MAX_CANDIDATES 16 /* of a node */
+#define MAX_CANDIDATES 32 /* of a node */
 
 /* Candidates of a node agree in what is asked before one is chosen. */
 static bool agrees(const ortc_kernel *a, const ortc_kernel *b)

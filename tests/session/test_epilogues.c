@@ -205,7 +205,8 @@ static void expect_fused(const char *name, const char *op, const char *fused)
 
 static bool goes_in_blocks(const char *op)
 {
-    return !strcmp(op, "Conv") || (!strcmp(op, "ConvTranspose") && window == 2);
+    return !strcmp(op, "Conv") || (!strcmp(op, "ConvTranspose") && window == 2) ||
+           (type == ORTC_F32 && (!strcmp(op, "InstanceNormalization") || !strcmp(op, "GroupNormalization")));
 }
 
 /* The result of `make` on the cpu against ref; of a convolution, in blocks of channels, too. */
@@ -228,7 +229,7 @@ static void check(const char *name, ortc_edge *(*make)(void), const char *op, co
             char choose[64];
             while (strcmp(n->type, op)) n = n->next;
             snprintf(choose, sizeof choose, "%s=%s", n->name, /* by name: or planning fails */
-                     strcmp(op, "Conv") ? "conv_transpose.blocked" : "@aBcd16b");
+                     !strcmp(op, "ConvTranspose") ? "conv_transpose.blocked" : "@aBcd16b");
             cr_assert_eq(run_chosen(g, "cpu", blocks ? choose : NULL, have), count);
             for (int64_t i = 0; i < count; i++)
                 cr_assert_leq(fabsf(have[i] - want[i]), eps * (4 + fabsf(want[i])),
@@ -378,6 +379,41 @@ Test(epilogues, of_products)
     check("matvec", matvec, "MatMul", "Add Relu");
     check("runtime scalar", runtime_scalar, "MatMul", "Mul");
     check("gated", gated, "MatMul", "Sigmoid");
+}
+
+static ortc_edge *weight(void) { return constant(1, CHANNELS, 0, 0, 0); }
+static ortc_edge *layer_norm(void)
+{
+    ortc_edge *y = apply("LayerNormalization", 3, rows("x"), weight(), weight());
+    return two("Add", one("Gelu", two("Add", y, weight())), rows("r"));
+}
+static ortc_edge *root_norm(void)
+{
+    return one("Relu", two("Mul", two("RMSNormalization", rows("x"), weight()), rows("r")));
+}
+static ortc_edge *instance_norm(void)
+{
+    ortc_edge *y = apply("InstanceNormalization", 3, image("x"), weight(), weight());
+    return two("Add", one("LeakyRelu", y), image("r"));
+}
+static ortc_edge *group_norm(void)
+{
+    ortc_edge *y = apply("GroupNormalization", 3, image("x"), weight(), weight());
+    return one("Tanh", two("Mul", with_int(y, "num_groups", 5), channels()));
+}
+static ortc_edge *norm_of_images(void) /* rows of several dims */
+{
+    ortc_edge *y = two("LayerNormalization", image("x"), constant(3, CHANNELS, EXTENT, EXTENT, 0));
+    return one("Relu", with_int(y, "axis", 1));
+}
+
+Test(epilogues, of_normalisations)
+{
+    check("layer norm", layer_norm, "LayerNormalization", "Add Gelu Add");
+    check("root norm", root_norm, "RMSNormalization", "Mul Relu");
+    check("instance norm", instance_norm, "InstanceNormalization", "LeakyRelu Add");
+    check("group norm", group_norm, "GroupNormalization", "Mul Tanh");
+    check("norm of images", norm_of_images, "LayerNormalization", "");
 }
 
 /* ---- What stays out ------------------------------------------------------------------------------------ */

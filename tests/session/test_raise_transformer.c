@@ -207,6 +207,70 @@ Test(raise_transformer, swish_and_what_is_not)
     expect_left("a gate that is added", "raise-swish", two("Add", x, one("Sigmoid", x)));
 }
 
+/* ---- GroupNormalization -------------------------------------------------------------------------------- */
+
+/* Of x [batch, 6, 4, 5], in 3 groups; scale and bias of the instances, which are ones and zeros. */
+static ortc_edge *grouped(ortc_edge *x, double scale, double step, ortc_edge *(*between)(ortc_edge *))
+{
+    ortc_edge *rows = two("Reshape", x, INTS(0, 3, -1));
+    if (between) rows = between(rows);
+    ortc_edge *y = apply("InstanceNormalization", 3, rows, vector(3, scale, step), vector(3, 0, 0), NULL);
+    if (between) y = between(y);
+    return two("Reshape", y, INTS(-1, 6, 4, 5));
+}
+static ortc_edge *by_channel(double first) /* [6, 1, 1] */
+{
+    const ortc_constant *v = vector(6, first, 0.25)->constant;
+    const int64_t dims[3] = {6, 1, 1};
+    ortc_constant *c;
+    void *copy = memcpy(malloc(v->bytes), v->data, v->bytes);
+    cr_assert_eq(ortc_constant_create(v->dtype, 3, dims, copy, v->bytes, free, copy, &c, &e), ORTC_OK);
+    return ortc_graph_constant(g, NULL, c);
+}
+static ortc_edge *rounded(ortc_edge *x)
+{
+    const uint8_t zero = 120;
+    const float scale = 0.03F;
+    ortc_edge *s = constant(ORTC_F32, 0, 1, &scale, sizeof scale), *z = constant(ORTC_U8, 0, 1, &zero, 1);
+    return apply("DequantizeLinear", 3, apply("QuantizeLinear", 3, x, s, z, NULL), s, z, NULL);
+}
+
+Test(raise_transformer, group_normalization_and_what_is_not)
+{
+    static const ortc_dtype types[] = {ORTC_F32, ORTC_F16, ORTC_BF16};
+    for (size_t t = 0; t < ORTC_LENGTH(types); t++) {
+        form_type = types[t];
+        for (int form = 0; form < 3; form++) {
+            ortc_edge *y = grouped(input("x", 4, batch, 6, 4, 5), 1, 0, NULL);
+            if (form > 0) y = two("Mul", y, by_channel(0.5));
+            if (form > 1) y = two("Add", by_channel(-0.75), y);
+            const ortc_node *n = expect_raised("groups", "raise-groupnorm", "GroupNormalization", y);
+            cr_expect_eq(ortc_node_int(n, "num_groups", 0), 3);
+            again();
+        }
+    }
+    form_type = ORTC_F32;
+    static float before[MAX_COUNT], after[MAX_COUNT];
+    ortc_graph_add_output(g, "y", grouped(input("x", 4, batch, 6, 4, 5), 1, 0, rounded));
+    cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s", e.text);
+    const int64_t count = run(g, "ref", before);
+    cr_expect_eq(normalise("raise-groupnorm"), 2, "roundings move, then it is raised");
+    cr_expect_eq(g->n_nodes, 5);
+    cr_assert_not_null(find(g, "GroupNormalization"));
+    cr_assert_eq(run(g, "ref", after), count);
+    expect_close("between roundings", after, before, count);
+    again();
+    expect_left("scales", "raise-groupnorm", grouped(input("x", 4, batch, 6, 4, 5), 1, 0.5, NULL));
+    ortc_edge *x = input("x", 4, batch, 6, 4, 5), *rows = two("Reshape", x, INTS(0, 3, -1));
+    ortc_graph_add_output(g, "more", rows);
+    ortc_edge *y = apply("InstanceNormalization", 3, rows, vector(3, 1, 0), vector(3, 0, 0), NULL);
+    expect_left("other extents", "raise-groupnorm", two("Reshape", y, INTS(-1, 6, 5, 4)));
+    x = input("x", 4, batch, 6, 4, 5);
+    y = apply("InstanceNormalization", 3, two("Reshape", x, INTS(-1, 2, 20)), vector(2, 1, 0),
+              vector(2, 0, 0), NULL);
+    expect_left("groups of other images", "raise-groupnorm", two("Reshape", y, INTS(-1, 6, 4, 5)));
+}
+
 /* ---- RotaryEmbedding ----------------------------------------------------------------------------------- */
 
 Test(raise_transformer, rotary_embedding_and_what_is_not)
