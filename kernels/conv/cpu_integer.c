@@ -1,6 +1,6 @@
 /* ConvInteger on the cpu: sums of s32, exact, with what follows in the tile (kernels/gemm/integer_tail.h).
  *
- * One channel a group, for a few filters: directly (depthwise_bytes.h). Otherwise a product of bytes whose A
+ * One channel a group, for a few filters, or few products for a result: directly (depthwise_bytes.h). Otherwise a product of bytes whose A
  * is W, packed once where it is constant, and whose B is the image as it lies (a kernel of one element) or
  * its columns, made panel by panel, with x's zero point in the padding: from the image laid out in groups
  * (grouped.h) where W is constant and its zero points take no sums of columns, else as it lies (im2col.h). An
@@ -127,7 +127,8 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     const ortc_conv_geometry *g = &c->geometry;
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &c->geometry);
-    const int few = g->filters < MANY_FILTERS && ortc_depthwise_bytes_init(g, &c->depthwise);
+    const int few = (g->channels > 1 || g->filters < MANY_FILTERS) &&
+                    ortc_depthwise_bytes_init(g, &c->depthwise);
     c->way = ortc_conv_is_empty(g)       ? WAY_NOTHING
              : few                       ? WAY_DEPTHWISE
              : ortc_conv_is_pointwise(g) ? WAY_POINTWISE

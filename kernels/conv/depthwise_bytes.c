@@ -9,12 +9,16 @@
 ORTC_VEC_TABLE(ortc_depthwise_bytes_body)
 
 #define BAND 4096   /* sums of a task: they stay in L1 */
-#define TASK 200000 /* multiplications handed out together */
+#define TASK 60000 /* multiplications handed out together */
+/* Of several channels: products for a result, and filters of a group, for each of which they are read. */
+enum { FEW_TERMS = 8, FEW_FILTERS = 8 };
 
 int ortc_depthwise_bytes_init(const ortc_conv_geometry *g, ortc_depthwise_bytes *d)
 {
     memset(d, 0, sizeof *d);
-    if (g->channels != 1 || g->spatial < 1 || g->spatial > 2) return 0;
+    if (g->spatial < 1 || g->spatial > 2) return 0;
+    if (g->channels != 1 && (g->channels * g->kernel_count > FEW_TERMS || g->filters > FEW_FILTERS)) return 0;
+    d->ins = g->channels;
     for (int i = 0; i < 2; i++) { /* one dim is one row */
         const int own = i - (2 - g->spatial);
         d->in[i] = own < 0 ? 1 : g->in[own];
@@ -30,7 +34,7 @@ int ortc_depthwise_bytes_init(const ortc_conv_geometry *g, ortc_depthwise_bytes 
     d->band = d->out[1] >= BAND ? 1 : BAND / d->out[1];
     d->band = d->band < d->out[0] ? d->band : d->out[0];
     d->bands = (d->out[0] + d->band - 1) / d->band;
-    d->grain = 1 + TASK / (1 + d->band * d->out[1] * g->kernel_count);
+    d->grain = 1 + TASK / (1 + d->band * d->out[1] * g->kernel_count * g->channels);
     d->scratch = (size_t)(d->band * d->out[1]) * sizeof(int32_t);
     return 1;
 }
@@ -55,12 +59,14 @@ static void add_taps(const job *j, int64_t plane, int64_t row0, int64_t rows, in
 {
     const ortc_depthwise_bytes *d = j->d;
     const ortc_view *xv = &j->call->in[0], *wv = &j->call->in[1];
-    const int64_t channel = plane % d->channels;
-    const uint8_t *x = (const uint8_t *)xv->data + plane / d->filters * d->in[0] * d->in[1];
-    const int64_t taps = d->kernel[0] * d->kernel[1];
+    const int64_t channel = plane % d->channels, taps = d->kernel[0] * d->kernel[1],
+                  area = d->in[0] * d->in[1];
+    const uint8_t *of = (const uint8_t *)xv->data + plane / d->filters * d->ins * area;
     const int32_t zero = j->w_zeros ? j->w_zeros[channel] : j->w_zero;
-    for (int64_t t = 0; t < taps; t++) {
-        const int32_t w = (int32_t)ortc_load_i64(wv->data, wv->dtype, channel * taps + t) - zero;
+    for (int64_t k = 0; k < d->ins * taps; k++) {
+        const uint8_t *x = of + k / taps * area;
+        const int64_t t = k % taps;
+        const int32_t w = (int32_t)ortc_load_i64(wv->data, wv->dtype, channel * d->ins * taps + k) - zero;
         const int64_t down = t / d->kernel[1] * d->dilation[0] - d->pad[0],
                       along = t % d->kernel[1] * d->dilation[1] - d->pad[1];
         int64_t first;

@@ -1,5 +1,5 @@
-/* Integer convolutions with one input channel per group, one or two spatial dims, computed directly: a task
- * is some rows of the output of one channel, whose sums lie in scratch. What a tap reads in the padding is
+/* Integer convolutions with one input channel per group, or few products for a result (heads of attention that
+ * are mixed), one or two spatial dims, computed directly: a task is some rows of the output of one channel, whose sums lie in scratch. What a tap reads in the padding is
  * x's zero point, which adds nothing, so taps pass over the part of a row that lies in the image.
  */
 #ifndef ORTC_KERNELS_CONV_DEPTHWISE_BYTES_H
@@ -18,6 +18,7 @@ ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_depthwise_bytes_body)
 typedef struct ortc_depthwise_bytes {
     int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2]; /* rows, columns */
     int64_t planes, filters, channels; /* of all images; output channels of a group, of an image */
+    int64_t ins;                       /* input channels of a group */
     int64_t band, bands;               /* output rows of a task; tasks of a plane */
     int64_t grain;
     size_t scratch;
