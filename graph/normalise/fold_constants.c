@@ -25,8 +25,8 @@ static bool static_bytes(const ortc_edge *e, size_t *out)
     return ortc_tensor_bytes(e->type->dtype, count, out);
 }
 
-/* A constant second operand of what is done on integers (integer_products.c), whose first is dequantised,
- * too. */
+/* A constant second operand of what is done on integers (integer_products.c, transposed_windows.c), whose first
+ * is dequantised, too. */
 static bool is_quantised_weight(const ortc_node *n)
 {
     ortc_quantised q;
@@ -34,6 +34,7 @@ static bool is_quantised_weight(const ortc_node *n)
     for (const ortc_use *u = n->out[0]->uses; u; u = u->next) {
         const bool on_integers = ortc_is_op(u->node, "Conv") || ortc_is_op(u->node, "MatMul") ||
                                  ortc_is_op(u->node, "Gemm");
+        if (u->node && u->port == 1 && ortc_transposed_windows_takes(u->node)) return true;
         const ortc_edge *beside = on_integers && u->port == 1 ? u->node->in[0] : NULL;
         if (beside && ortc_read_dequantised(beside, &q)) return true;
     }

@@ -32,6 +32,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"expand-batchnorm", ortc_pass_expand_batchnorm},
     {"pixel-products", ortc_pass_pixel_products},
     {"channel-products", ortc_pass_channel_products},
+    {"transposed-windows", ortc_pass_transposed_windows},
 };
 const size_t ortc_normalise_n_passes = ORTC_LENGTH(ortc_normalise_passes);
 

@@ -38,6 +38,9 @@ ortc_status ortc_pass_dead_nodes(ortc_normalise *);
 ortc_status ortc_pass_fold_constants(ortc_normalise *);
 ortc_status ortc_pass_remove_identity(ortc_normalise *);
 ortc_status ortc_pass_share_nodes(ortc_normalise *);
+ortc_status ortc_pass_transposed_windows(ortc_normalise *);
+/* Whether that pass takes the node, whose weights then stay 8 bits. */
+bool ortc_transposed_windows_takes(ortc_node *);
 ortc_status ortc_pass_fold_pads(ortc_normalise *);
 ortc_status ortc_pass_crop_windows(ortc_normalise *);
 ortc_status ortc_pass_conv_batchnorm(ortc_normalise *);

@@ -76,6 +76,9 @@ const ortc_case ortc_cases_rearrange[] = {
     {"ReverseSequence", "f32[4,2] i64[3]={3,1,1}", "", .fails = ORTC_SHAPE_MISMATCH},
     {"ReverseSequence", "f32[4,2] i64[2]={3,1}", "batch_axis=0", .fails = ORTC_INVALID_MODEL},
 
+    {"DepthToSpace", "T[2,128,3,5]", "blocksize=2", "T=f32,u8,f16"}, /* whole blocks of channels */
+    {"DepthToSpace", "T[1,144,3,5]", "blocksize=3", "T=f32,i8"},
+    {"SpaceToDepth", "T[2,32,4,6]", "blocksize=2", "T=f32,u8,f16"},
     {"DepthToSpace", "T[2,8,3,2]", "blocksize=2", PLAIN},
     {"DepthToSpace", "f32[1,18,2,3]", "blocksize=3 mode='CRD'"},
     {"DepthToSpace", "T[2,12,19,33]", "blocksize=2 mode='CRD'", "T=u8,f16,f32,i64,c128", .needs = "cpu"},

@@ -1,7 +1,9 @@
 /* kernels/rearrange/cpu_moves.c: Tile, DepthToSpace, SpaceToDepth and Trilu on the cpu provider, for elements
  * of whole bytes: moves by strides (kernels/common/vector/strided.h), where a repeat is a dim along which the
- * source stays; of a triangle's rows one part is a copy, the rest zeros.
+ * source stays; of a triangle's rows one part is a copy, the rest zeros. Where channels are in blocks, whole
+ * ones of them go to depth and to space.
  */
+#include "kernels/common/blocks.h"
 #include "kernels/common/vector/strided.h"
 #include "kernels/rearrange/rearrange.h"
 
@@ -43,12 +45,37 @@ static ortc_status tile_run(const void *state, const void *pstate, ortc_call *c)
 }
 
 typedef void depth_fn(const void *state, const int64_t *x, ortc_depth_dims dims, ortc_depth_dims strides);
+
+/* The channels of the shallow side are whole blocks, which lie together on the deep one where the block's edge
+ * is outside of the channels. */
+static ortc_status depth_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
+{
+    const ortc_view *x = &q->in[0], *y = &q->out[0];
+    const int blocked = ortc_blocks_asked(q);
+    if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
+    const int64_t shallow = x->dims[1] < y->dims[1] ? x->dims[1] : y->dims[1];
+    o->clocks = (blocked ? 0.12 : 0.25) * (double)ortc_view_count(y) * ortc_dtype_bits(y->dtype) / 8;
+    if (!blocked) return ORTC_OK;
+    if (ortc_depth_is_crd(state) || shallow % ORTC_BLOCK || ortc_view_count(y) == 0)
+        return ortc_no(why, "channels are not whole blocks, or outside of the block's edge");
+    o->in[0] = o->out[0] = ortc_blocks();
+    return ORTC_OK;
+}
+
 static ortc_status depth_run(depth_fn *order, const void *state, ortc_call *c)
 {
+    const int64_t *x = c->in[0].dims, block = c->in[0].layout ? ORTC_BLOCK : 1;
     ortc_strided m = move_of(c);
     if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
     m.rank = 6;
-    order(state, c->in[0].dims, m.dims, m.from_step);
+    order(state, (const int64_t[4]){x[0], x[1] / block, x[2], x[3]}, m.dims, m.from_step);
+    if (block * (int64_t)m.bytes <= 16) { /* a block is an element */
+        m.bytes *= (size_t)block;
+    } else if (block > 1) {
+        for (int32_t d = 0; d < m.rank; d++) m.from_step[d] *= block;
+        m.dims[m.rank] = block;
+        m.from_step[m.rank++] = 1;
+    }
     ortc_dense_strides(m.rank, m.dims, m.to_step);
     return ortc_strided_move(c, &m);
 }
@@ -111,15 +138,19 @@ static ortc_status trilu_run(const void *state, const void *pstate, ortc_call *c
 const ortc_kernel ortc_cpu_tile = {
     .size = ORTC_SIZED(ortc_kernel), .name = "tile.cpu", .host_in = 2, .plan = moves_plan, .run = tile_run};
 const ortc_kernel ortc_cpu_depth_to_space = {.size = ORTC_SIZED(ortc_kernel),
+                                             .flags = ORTC_KERNEL_LAYOUTS,
                                              .name = "depth_to_space.cpu",
                                              .prepare = ortc_depth_prepare,
                                              .plan = moves_plan,
-                                             .run = to_space_run};
+                                             .run = to_space_run,
+                                             .choose = depth_choose};
 const ortc_kernel ortc_cpu_space_to_depth = {.size = ORTC_SIZED(ortc_kernel),
+                                             .flags = ORTC_KERNEL_LAYOUTS,
                                              .name = "space_to_depth.cpu",
                                              .prepare = ortc_depth_prepare,
                                              .plan = moves_plan,
-                                             .run = to_depth_run};
+                                             .run = to_depth_run,
+                                             .choose = depth_choose};
 const ortc_kernel ortc_cpu_trilu = {.size = ORTC_SIZED(ortc_kernel),
                                     .name = "trilu.cpu",
                                     .host_in = 2,

@@ -24,6 +24,7 @@ ortc_status ortc_pad_prepare(const ortc_node *, ortc_prep *, void **out);
 /* ref_depth.c: the result of either as six dims, by strides of elements of X, whose dims are given */
 typedef int64_t ortc_depth_dims[6];
 ortc_status ortc_depth_prepare(const ortc_node *, ortc_prep *, void **out);
+bool ortc_depth_is_crd(const void *state);
 void ortc_depth_to_space(const void *state, const int64_t *x, ortc_depth_dims dims, ortc_depth_dims strides);
 void ortc_space_to_depth(const void *state, const int64_t *x, ortc_depth_dims dims, ortc_depth_dims strides);
 

@@ -22,6 +22,8 @@ ortc_status ortc_depth_prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
+bool ortc_depth_is_crd(const void *state) { return ((const depth_state *)state)->crd; }
+
 void ortc_depth_to_space(const void *state, const int64_t *x, ortc_depth_dims dims, ortc_depth_dims strides)
 {
     const depth_state *s = state;

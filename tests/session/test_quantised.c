@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "graph/normalise/normalise.h"
 #include "runtime/registry/registry.h"
 #include "runtime/session/create.h"
 #include "runtime/session/session.h"
@@ -117,10 +118,19 @@ static ortc_edge *weights(ortc_dtype t, dims d, int64_t scales, int64_t axis, in
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
+static bool by_passes; /* the cpu's graph is as a loaded model's */
+
 static ortc_session *session(const char *providers, ortc_graph **copy)
 {
     ortc_session *s;
     cr_assert_eq(ortc_graph_clone(g, copy, &e), ORTC_OK, "%s", e.text);
+    if (by_passes && !strcmp(providers, "cpu")) {
+        uint64_t edits[32];
+        ortc_normalise p = {.graph = *copy, .error = &e};
+        cr_assert_leq(ortc_normalise_n_passes, 32);
+        cr_assert_eq(ortc_normalise_run(&p, NULL, 0, edits), ORTC_OK, "%s", e.text);
+        cr_assert_eq(ortc_graph_verify(*copy, &e), ORTC_OK, "%s", e.text);
+    }
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     o.providers = providers;
     cr_assert_eq(ortc_session_from_graph(&store, *copy, &o, &s, &e), ORTC_OK, "%s", e.text);
@@ -150,6 +160,7 @@ static int64_t run(ortc_session *s, float *y)
     a.in = in, a.n_in = g->n_inputs, a.out = &out, a.n_out = 1;
     cr_assert_eq(ortc_run(s, &a, &e), ORTC_OK, "%s", e.text);
     const int64_t count = (int64_t)ortc_value_count(out.value);
+    cr_assert_leq(count, COUNT);
     memcpy(y, ortc_value_data(out.value), (size_t)count * sizeof *y);
     for (uint32_t i = 0; i < g->n_inputs; i++) ortc_value_release(in[i].value);
     ortc_value_release(out.value);
@@ -231,6 +242,40 @@ Test(quantised, convolutions_are_of_integers)
           0.091F);
     y = with_int(apply("Conv", image(), weights(ORTC_U8, D(6, 1, 3, 3), 0, 0, 128), NULL), "group", 6);
     check("one channel a group", padded(y), "ConvInteger", 1, 2, 1e-3F);
+}
+
+/* k x k by s, so many filters; with what follows in networks. */
+static ortc_edge *transposed(int64_t k, int64_t s, const int64_t *pads, int64_t filters, ortc_dtype t,
+                             bool each, bool bias)
+{
+    static int64_t strides[2];
+    strides[0] = strides[1] = s;
+    ortc_edge *w = weights(t, D(6, filters, k, k), each ? filters : 0, each ? 1 : 0, t == ORTC_U8 ? 128 : 0);
+    ortc_edge *y = apply("ConvTranspose", image(), w, bias ? constant(ORTC_F32, D(filters), 2) : NULL);
+    return with_ints(with_ints(y, "strides", 2, strides), "pads", 4, pads);
+}
+
+Test(quantised, transposed_convolutions_are_convolutions_of_integers)
+{
+    static const int64_t none_cut[4] = {0, 0, 0, 0}, ones[4] = {1, 1, 1, 1}, uneven[4] = {3, 0, 0, 1},
+                         more[2] = {1, 0};
+    by_passes = true;
+    ortc_edge *y = transposed(4, 2, ones, 16, ORTC_I8, true, true);
+    check("as of generators", through(apply("Relu", y, NULL, NULL), ORTC_U8, 9, 0), "ConvInteger", 1, 0,
+          0.091F);
+    y = through(transposed(2, 2, none_cut, 16, ORTC_I8, false, false), ORTC_U8, 9, 120);
+    y = apply("Add", apply("Mul", y, constant(ORTC_F32, D(16, 1, 1), 40), NULL),
+              constant(ORTC_F32, D(1, 16, 1, 1), -9), NULL);
+    check("with a normalisation behind", through(y, ORTC_I8, 7, -3), "ConvInteger", 1, 4, 0.071F);
+    y = transposed(4, 2, uneven, 3, ORTC_I8, false, true);
+    check("cut unevenly", y, "ConvInteger", 1, 0, 1e-3F);
+    y = with_ints(transposed(3, 3, ones, 5, ORTC_I8, true, true), "output_padding", 2, more);
+    check("with more rows", apply("Sigmoid", y, NULL, NULL), "ConvInteger", 1, 0, 1e-3F);
+    y = through(transposed(6, 3, uneven, 5, ORTC_U8, false, true), ORTC_U8, 9, 120);
+    ortc_graph_add_output(g, "more", y);
+    check("read twice", through(apply("Tanh", y, NULL, NULL), ORTC_U8, 1, 120), "ConvInteger", 1, 0, 0.011F);
+    check("windows that are no multiple", transposed(3, 2, ones, 5, ORTC_I8, false, true), "ConvInteger", 0,
+          0, 1e-3F);
 }
 
 Test(quantised, a_residual_is_read_as_it_was_quantised)
