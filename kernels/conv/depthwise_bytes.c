@@ -8,7 +8,7 @@
 
 ORTC_VEC_TABLE(ortc_depthwise_bytes_body)
 
-#define BAND 4096   /* sums of a task: they stay in L1 */
+#define BAND 4096  /* sums of a task: they stay in L1 */
 #define TASK 60000 /* multiplications handed out together */
 /* Of several channels: products for a result, and filters of a group, for each of which they are read. */
 enum { FEW_TERMS = 8, FEW_FILTERS = 8 };

@@ -142,7 +142,8 @@ const ortc_case ortc_cases_shape[] = {
     {"Split", "f32[6,2] i64[2]={-1,7}!", "", .outputs = 2, .fails = ORTC_INVALID_MODEL},
 
     /* in blocks of channels: pixels, whole blocks, those that end with the channels, and within one */
-    {"Slice", "T[2,40,9,10] i64[2]={1,-8}! i64[2]={-2,100}! i64[2]={2,-1}! i64[2]={1,3}!", "", "T=f32,u8,f16"},
+    {"Slice", "T[2,40,9,10] i64[2]={1,-8}! i64[2]={-2,100}! i64[2]={2,-1}! i64[2]={1,3}!", "",
+     "T=f32,u8,f16"},
     {"Slice", "T[1,40,5,6] i64[1]={16}! i64[1]={32}! i64[1]={1}!", "", "T=f32,u8"},
     {"Slice", "T[2,40,5,6] i64[2]={32,4}! i64[2]={40,0}! i64[2]={-3,2}! i64[2]={1,-2}!", "", "T=f32,i8"},
     {"Slice", "T[2,40,5] i64[1]={16}! i64[1]={20}! i64[1]={1}!", "", "T=f32,u8"},
