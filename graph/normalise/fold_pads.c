@@ -4,9 +4,10 @@
  *   MaxPool(Pad(x))                      -infinity, or zeros where x = Relu(..): no window is all padding
  *
  * Exporters from TensorFlow and MXNet write "same" padding with strides so. Negative pads crop, and stay. A
- * Pad that others read, too, stays as well.
+ * Pad that others read, too, stays as well. One of zeros may be rounded to 8 bits behind it, which keep a zero
+ * (rounded.h).
  */
-#include "match.h"
+#include "rounded.h"
 
 enum { MAX_SPATIAL = 6 };
 
@@ -83,12 +84,14 @@ static bool may(const ortc_node *n, const ortc_edge *x, double value, int32_t sp
 
 static ortc_status fold(ortc_normalise *p, ortc_node *n)
 {
-    ortc_node *pad = ortc_match_made(n->in[0], "Pad", 2);
+    ortc_rounded rounded;
+    ortc_edge *e = ortc_match_unrounded(n->in[0], true, &rounded);
+    const ortc_node *pad = ortc_match_made(e, "Pad", 2);
     ortc_edge *x = pad ? pad->in[0] : NULL;
     int64_t before[MAX_SPATIAL], after[MAX_SPATIAL], pads[2 * MAX_SPATIAL];
     double value;
-    if (!x || !ortc_match_reader(n->in[0], 1) || !read_pad(pad, x->rank, before, after) ||
-        !read_value(pad, &value))
+    if (!x || !ortc_match_reader(e, 1) || !read_pad(pad, x->rank, before, after) ||
+        !read_value(pad, &value) || (rounded.quantise && value != 0))
         return ORTC_OK;
     const int32_t spatial = x->rank - 2;
     const char *automatic = ortc_node_string(n, "auto_pad", "NOTSET");
@@ -114,7 +117,7 @@ static ortc_status fold(ortc_normalise *p, ortc_node *n)
     ortc_node_drop_attr(n, "auto_pad");
     if (!ortc_node_set_attr(n, "pads", &a) ||
         (ortc_match_is(n, "AveragePool") && !ortc_node_set_attr(n, "count_include_pad", &yes)) ||
-        !ortc_node_set_in(n, 0, x))
+        !(x = ortc_match_round(p, n, &rounded, x)) || !ortc_node_set_in(n, 0, x))
         return ortc_no_memory(p->error, sizeof pads);
     p->edits++; /* the Pad, without readers, is left to dead-nodes */
     return ORTC_OK;

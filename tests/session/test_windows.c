@@ -173,6 +173,18 @@ static ortc_edge *relu(ortc_edge *x) { return node("Relu", 1, &x)->out[0]; }
 static const int64_t same[8] = {0, 0, 1, 0, 0, 0, 2, 1}, crop[8] = {0, 0, 1, -1, 0, 0, 0, 0},
                      channel[8] = {0, 1, 0, 0, 0, 0, 0, 0}, wide[8] = {0, 0, 3, 0, 0, 0, 0, 0};
 
+/* x as 8 bits and back. */
+static ortc_edge *rounded(ortc_edge *x)
+{
+    ortc_constant *k;
+    uint8_t *zero = malloc(1);
+    *zero = 77;
+    ortc_constant_create(ORTC_U8, 0, NULL, zero, 1, free, zero, &k, &e);
+    ortc_edge *z = ortc_graph_constant(g, NULL, k), *s = scalar(0.05f);
+    ortc_edge *q = node("QuantizeLinear", 3, (ortc_edge *[]){x, s, z})->out[0];
+    return node("DequantizeLinear", 3, (ortc_edge *[]){q, s, z})->out[0];
+}
+
 Test(windows, a_pad_becomes_the_windows_own)
 {
     start();
@@ -189,6 +201,7 @@ Test(windows, a_pad_becomes_the_windows_own)
     expect("one axis", conv(pad->out[0])->out[0], "fold-pads", 1, 0);
     expect("twice", conv(padded(padded(image(), same, NULL, NULL), wide, NULL, NULL))->out[0], "fold-pads", 2,
            0);
+    expect("rounded", conv(rounded(padded(image(), same, NULL, NULL)))->out[0], "fold-pads", 1, 0);
     expect("an average", pool("AveragePool", padded(image(), same, NULL, NULL))->out[0], "fold-pads", 1, 0);
     expect("a maximum", pool("MaxPool", padded(image(), same, scalar(-INFINITY), NULL))->out[0], "fold-pads",
            1, 0);
@@ -200,6 +213,9 @@ Test(windows, a_pad_that_means_something_else_stays)
 {
     start();
     expect("another number", conv(padded(image(), same, scalar(1), NULL))->out[0], "fold-pads", 0, 0);
+    expect("minus infinity, rounded",
+           pool("MaxPool", rounded(padded(image(), same, scalar(-INFINITY), NULL)))->out[0], "fold-pads", 0,
+           0);
     expect("reflected", conv(padded(image(), same, NULL, "reflect"))->out[0], "fold-pads", 0, 0);
     expect("cropped", conv(padded(image(), crop, NULL, NULL))->out[0], "fold-pads", 0, 0);
     ortc_edge *y = padded(image(), channel, NULL, NULL);
