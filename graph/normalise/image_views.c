@@ -11,8 +11,8 @@
  *
  *   Gelu(Reshape(Transpose(Conv(x)))) = Reshape(Transpose(Gelu(Conv(x))))
  *
- * Conv stands for what slides windows, or is pointwise of one input behind that. One to three spatial dims,
- * numbers but for the batch; views that others read, too, stay.
+ * Conv stands for what slides windows, or is pointwise of one input behind that, or rounds to 8 bits and back
+ * on either side. One to three spatial dims, numbers but for the batch; views that others read, too, stay.
  */
 #include "match.h"
 
@@ -31,17 +31,26 @@ static bool is_pointwise(const ortc_node *n)
            n->out[0] && n->in[0]->type && n->out[0]->type && ortc_type_equal(n->in[0]->type, n->out[0]->type);
 }
 
+/* To 8 bits, or back. */
+static bool rounds(const ortc_node *n)
+{
+    return (ortc_match_is(n, "QuantizeLinear") || ortc_match_is(n, "DequantizeLinear")) && n->in[0] &&
+           n->out[0];
+}
+
 static bool is_image(const ortc_edge *e)
 {
     const ortc_node *n = e->producer;
-    while (is_pointwise(n)) n = n->in[0]->producer;
+    while (is_pointwise(n) || rounds(n)) n = n->in[0]->producer;
     return slides(n);
 }
 
 static bool feeds_windows(const ortc_edge *e)
 {
     for (const ortc_use *u = e->uses; u; u = u->next)
-        if (u->node && u->port == 0 && slides(u->node)) return true;
+        if (u->node && u->port == 0 &&
+            (slides(u->node) || (rounds(u->node) && feeds_windows(u->node->out[0]))))
+            return true;
     return false;
 }
 

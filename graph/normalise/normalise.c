@@ -28,6 +28,7 @@ const ortc_normalise_pass ortc_normalise_passes[] = {
     {"raise-casts", ortc_pass_raise_casts},
     {"raise-rotary", ortc_pass_raise_rotary},
     {"raise-attention", ortc_pass_raise_attention},
+    {"rounded-views", ortc_pass_rounded_views},
     {"image-views", ortc_pass_image_views},
     {"expand-batchnorm", ortc_pass_expand_batchnorm},
     {"pixel-products", ortc_pass_pixel_products},

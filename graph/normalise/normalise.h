@@ -37,6 +37,7 @@ extern const size_t ortc_normalise_n_passes;
 ortc_status ortc_pass_dead_nodes(ortc_normalise *);
 ortc_status ortc_pass_fold_constants(ortc_normalise *);
 ortc_status ortc_pass_remove_identity(ortc_normalise *);
+ortc_status ortc_pass_rounded_views(ortc_normalise *);
 ortc_status ortc_pass_share_nodes(ortc_normalise *);
 ortc_status ortc_pass_transposed_windows(ortc_normalise *);
 /* Whether that pass takes the node, whose weights then stay 8 bits. */

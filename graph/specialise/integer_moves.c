@@ -5,7 +5,7 @@
  *
  * exactly: numbers of 8 bits come back from a scale as they were, and it keeps their order, for it is
  * positive. The device's kernels must take the operator on integers. A chain of such operators is walked from
- * its end. What a Concat puts beside each other is quantised before it where some of it has other scales, for
+ * its end, where nothing is quantised between them, too. What a Concat puts beside each other is quantised before it where some of it has other scales, for
  * that is a table at the end of who makes it; Split is done on the integers, and each result dequantised.
  */
 #include "graph/ir/quantised.h"
@@ -94,6 +94,28 @@ static ortc_status quantise(ortc_specialise *s, ortc_node *n, const ortc_node *q
     return ORTC_OK;
 }
 
+/* Whether other movers make e, each for the next alone, of what is quantised as q does. */
+static bool is_moved(const ortc_node *q, const ortc_edge *e)
+{
+    const ortc_node *n = e->producer;
+    while (is_mover(n) && values_of(n) == 1 && n->n_out == 1 && ortc_edge_n_uses(e) == 1 && !source(q, e))
+        e = n->in[0], n = e->producer;
+    return source(q, e) != NULL;
+}
+
+/* QuantizeLinear(op(e)) = op(QuantizeLinear(e)), which goes on from there. */
+static ortc_status quantise_first(ortc_specialise *s, ortc_node *n, const ortc_node *q, ortc_edge **in,
+                                  made *m, bool *may)
+{
+    ortc_node *own = ortc_node_like(s->graph, n, "QuantizeLinear", q->out[0]->type->dtype, n->in[0], 3,
+                                    (ortc_edge *[]){n->in[0], q->in[1], ortc_node_in_edge(q, 2)});
+    if (!own) return ortc_no_memory(s->error, 0);
+    m->nodes[m->n++] = own;
+    in[0] = own->out[0];
+    *may = s->accept(s->arg, own, NULL, q);
+    return ORTC_OK;
+}
+
 /* QuantizeLinear(DequantizeLinear(x, s, z), s, z) = x */
 static ortc_status cancel(ortc_specialise *s, ortc_node *q, ortc_edge *e)
 {
@@ -125,6 +147,8 @@ static ortc_status rewrite(ortc_specialise *s, ortc_node *q)
         all &= in[i] != NULL;
     }
     if (!all && !strcmp(n->type, "Concat")) ORTC_TRY(quantise(s, n, q, in, &m, &all));
+    const bool goes_on = !all && values_of(n) == 1 && is_moved(q, n->in[0]);
+    if (goes_on) ORTC_TRY(quantise_first(s, n, q, in, &m, &all));
     ortc_node proposal = *n;
     proposal.in = in;
     proposal.out = q->out;
@@ -144,7 +168,7 @@ static ortc_status rewrite(ortc_specialise *s, ortc_node *q)
     e->producer = NULL;
     if (!ortc_node_set_out(n, 0, y) || !s->accept(s->arg, n, n, n)) return ortc_no_memory(s->error, 0);
     s->edits++;
-    return ORTC_OK;
+    return goes_on ? rewrite(s, m.nodes[0]) : ORTC_OK;
 }
 
 static bool is_quantised_again(const ortc_edge *e)

@@ -69,9 +69,7 @@ static ortc_status depth_run(depth_fn *order, const void *state, ortc_call *c)
     if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
     m.rank = 6;
     order(state, (const int64_t[4]){x[0], x[1] / block, x[2], x[3]}, m.dims, m.from_step);
-    if (block * (int64_t)m.bytes <= 16) { /* a block is an element */
-        m.bytes *= (size_t)block;
-    } else if (block > 1) {
+    if (block > 1) {
         for (int32_t d = 0; d < m.rank; d++) m.from_step[d] *= block;
         m.dims[m.rank] = block;
         m.from_step[m.rank++] = 1;

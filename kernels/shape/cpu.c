@@ -96,13 +96,13 @@ static ortc_status move_blocks(ortc_call *c, bool to_end)
     const ortc_view *second = to_end ? &c->in[0] : &c->out[0];
     const int64_t n = second->dims[0], channels = second->dims[1], blocks = channels / ORTC_BLOCK,
                   all = ortc_view_count(second), pixels = n && channels ? all / (n * channels) : 0;
+    const int64_t last[4] = {pixels * channels, channels, ORTC_BLOCK, 1},
+                  in_blocks[4] = {last[0], ORTC_BLOCK, pixels * ORTC_BLOCK, 1};
     ortc_strided m = {.to = c->out[0].data,
                       .from = c->in[0].data,
                       .bytes = ortc_dtype_bits(second->dtype) / 8,
                       .rank = 4,
                       .dims = {n, pixels, blocks, ORTC_BLOCK}};
-    const int64_t last[4] = {pixels * channels, channels, ORTC_BLOCK, 1},
-                  in_blocks[4] = {last[0], ORTC_BLOCK, pixels * ORTC_BLOCK, 1};
     memcpy(m.to_step, to_end ? last : in_blocks, sizeof last);
     memcpy(m.from_step, to_end ? in_blocks : last, sizeof last);
     return all ? ortc_strided_move(c, &m) : ORTC_OK;

@@ -448,6 +448,40 @@ Test(quantised, quantising_has_the_bits_of_its_steps)
 
 /* ---- Moves --------------------------------------------------------------------------------------------- */
 
+static ortc_edge *reshaped(ortc_edge *x, const int64_t *to, int64_t n)
+{
+    int64_t *copy = malloc((size_t)n * sizeof *copy);
+    ortc_constant *c;
+    memcpy(copy, to, (size_t)n * sizeof *copy);
+    cr_assert_eq(ortc_constant_create(ORTC_I64, 1, &n, copy, (size_t)n * sizeof *copy, free, copy, &c, &e),
+                 ORTC_OK);
+    return apply("Reshape", x, ortc_graph_constant(g, NULL, c), NULL);
+}
+
+/* Nothing is quantised between them, or everything is: as rows of pixels become images. */
+Test(quantised, moves_beside_each_other_are_of_integers)
+{
+    static const int64_t swap[3] = {0, 2, 1}, to_image[4] = {1, 32, 7, 9}, ones[4] = {1, 1, 1, 1},
+                         back[3] = {1, 32, 63};
+    for (int between = 0; between < 2; between++) {
+        ortc_edge *x = through(input("x", D(1, 63, 32)), ORTC_U8, 2, 120);
+        x = with_ints(apply("Transpose", x, NULL, NULL), "perm", 3, swap);
+        x = reshaped(between ? through(x, ORTC_U8, 2, 120) : x, to_image, 4);
+        check("no rounding, or one, between", through(x, ORTC_U8, 2, 120), "MatMulInteger", 0, 4, 1e-4F);
+    }
+    by_passes = true;
+    ortc_edge *x = through(input("x", D(1, 63, 32)), ORTC_U8, 2, 120);
+    x = through(with_ints(apply("Transpose", x, NULL, NULL), "perm", 3, swap), ORTC_U8, 2, 120);
+    x = through(reshaped(x, to_image, 4), ORTC_U8, 2, 120);
+    ortc_edge *y = apply("Conv", x, weights(ORTC_I8, D(32, 1, 3, 3), 0, 0, 0), NULL);
+    y = through(with_ints(with_int(y, "group", 32), "pads", 4, ones), ORTC_U8, 9, 120);
+    y = through(reshaped(y, back, 3), ORTC_U8, 9, 120);
+    y = with_ints(apply("Transpose", y, NULL, NULL), "perm", 3, swap);
+    /* QuantizeLinear, to images and back by two moves each, ConvInteger, DequantizeLinear */
+    check("as images", through(y, ORTC_U8, 9, 120), "ConvInteger", 1, 7, 0.091F);
+    by_passes = false;
+}
+
 Test(quantised, moves_between_one_scale_are_of_integers_between_two_are_not)
 {
     static const int64_t perm[4] = {0, 2, 3, 1};

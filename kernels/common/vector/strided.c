@@ -211,6 +211,20 @@ static void drop(ortc_walk *w, int32_t d)
     }
 }
 
+/* A short last dim that lies together on both sides is a larger element. */
+static void enlarge(job *j, ortc_walk *w)
+{
+    const int32_t last = w->rank - 1;
+    const int64_t n = w->rank > 1 ? w->dims[last] : 1, bytes = n * (int64_t)j->bytes;
+    bool may = n > 1 && w->step[0][last] == 1 && w->step[1][last] == 1 &&
+               (bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16);
+    for (int32_t d = 0; may && d < last; d++) may = w->step[0][d] % n == 0 && w->step[1][d] % n == 0;
+    if (!may) return;
+    drop(w, last);
+    for (int32_t d = 0; d < last; d++) w->step[0][d] /= n, w->step[1][d] /= n;
+    j->bytes = (size_t)bytes;
+}
+
 ortc_status ortc_strided_move(ortc_call *c, const ortc_strided *m)
 {
     job j = {.to = m->to,
@@ -230,6 +244,7 @@ ortc_status ortc_strided_move(ortc_call *c, const ortc_strided *m)
     ortc_walk_strided(w, m->to_step, 0);
     ortc_walk_strided(w, m->from_step, 0);
     ortc_walk_merge(w);
+    enlarge(&j, w);
     for (int32_t d = 0; d < w->rank; d++) count *= w->dims[d];
     if (w->rank > 0) {
         const int32_t last = w->rank - 1;
