@@ -5,12 +5,14 @@
  *     = Conv(x [N, C, H, W], W transposed [M, C, 1, 1], b)
  *
  * W and b constant, b may be left out; one to three spatial dims. What others read, too, stays. Values between
- * that are rounded to 8 bits and back are so all the same (rounded.h), and W may be 8 bits that are dequantised.
+ * that are rounded to 8 bits and back are so all the same (rounded.h), and W may be 8 bits that are
+ * dequantised, where channels are few.
  */
 #include "graph/ir/quantised.h"
 #include "rounded.h"
 
 enum { MAX_SPATIAL = 3 };
+enum { FEW = 16 }; /* channels on either side, of 8 bits: with more, products of rows are as quick */
 
 /* The second dim goes to the end, or comes back from there. */
 static bool moves_channels(const ortc_node *n, bool back)
@@ -45,7 +47,8 @@ static const ortc_edge *weights(ortc_edge *w, ortc_dtype t, form *f)
     if (constant(w, t, 2)) return w;
     if (t != ORTC_F32 || !ortc_read_dequantised(w, &f->w)) return NULL;
     const int64_t axis = f->w.axis < 0 ? f->w.axis + 2 : f->w.axis;
-    const bool fits = ortc_edge_is_const(f->w.x) && f->w.x->constant->rank == 2 &&
+    const ortc_constant *c = f->w.x->constant;
+    const bool fits = ortc_edge_is_const(f->w.x) && c->rank == 2 && c->dims[0] <= FEW && c->dims[1] <= FEW &&
                       (f->w.scale->count == 1 || axis == 1) && (!f->w.zero || ortc_edge_is_const(f->w.zero));
     return fits ? f->w.x : NULL;
 }

@@ -164,6 +164,7 @@ static const char *weights_at(const task *t, int64_t block, int64_t g)
 typedef struct ahead {
     const char *next;   /* NULL: nothing */
     int64_t all, lines; /* of a block at a tap: there are, a tile asks for */
+    int64_t taps;       /* which a tile may have less of, and ask for more at each */
 } ahead;
 static ahead ahead_of(const task *t, int64_t g0, int64_t g1, int64_t block, int64_t blocks, int64_t tiles)
 {
@@ -175,12 +176,12 @@ static ahead ahead_of(const task *t, int64_t g0, int64_t g1, int64_t block, int6
         if (g > 0) next = t->block;
     }
     if (p->stem || next == p->group * p->outs) return (ahead){NULL};
-    return (ahead){weights_at(t, next, g), all, ceil_div(all, tiles)};
+    return (ahead){weights_at(t, next, g), all, ceil_div(all, tiles), p->taps};
 }
 static void ask(const ahead *a, int64_t k, ortc_blocked_tile *tile)
 {
-    tile->next = a->next + k * a->lines * (int64_t)(tile->groups * tile->taps) * ORTC_BLOCKED_LINE;
-    tile->next_lines = k * a->lines < a->all ? (size_t)a->lines : 0;
+    tile->next = a->next + k * a->lines * (int64_t)tile->groups * a->taps * ORTC_BLOCKED_LINE;
+    tile->next_lines = k * a->lines < a->all ? (size_t)ceil_div(a->lines * a->taps, (int64_t)tile->taps) : 0;
 }
 
 /* What blocks `block` on take once more of groups g0 .. g1-1, `plane` apart. */
@@ -443,18 +444,21 @@ typedef struct first_job {
     int32_t zero, *to;
 } first_job;
 
-/* Sums of weights at each tap: as tiles of one pixel, all ones. */
+/* Sums of weights at each tap: as tiles of one pixel, all ones, of as many blocks as there may be, which do not
+ * wait for each other. */
 static void tap_sums(void *arg, int64_t begin, int64_t end, void *scratch)
 {
+    static const int32_t zeros[2 * ORTC_BLOCK];
     const first_job *j = arg;
     const ortc_blocked_plan *p = j->p;
-    const int64_t tap_words = p->step * ORTC_BLOCK, none = 0, next = p->taps * tap_words * 4;
+    const int64_t tap_words = p->step * ORTC_BLOCK, block_words = p->ins * p->taps * tap_words, none = 0,
+                  next = p->taps * tap_words * 4;
     int32_t ones[ORTC_BLOCK / ORTC_BLOCKED_WORD];
     (void)scratch;
     memset(ones, 1, sizeof ones);
-    for (int64_t b = begin; b < end; b++)
+    for (int64_t b = begin, n; b < end; b += n) {
+        n = min64((int64_t)p->uk->most_blocks, end - b);
         for (int64_t t = 0; t < p->taps; t++) {
-            static const int32_t zeros[ORTC_BLOCK];
             int32_t *to = j->to + (b * p->taps + t) * ORTC_BLOCK;
             const ortc_blocked_tile tile = {.x = (const float *)(const void *)ones,
                                             .offset = &none,
@@ -462,12 +466,16 @@ static void tap_sums(void *arg, int64_t begin, int64_t end, void *scratch)
                                             .groups = (size_t)p->ins,
                                             .taps = 1,
                                             .depth = (size_t)p->depth,
-                                            .w = j->w + (b * p->ins * p->taps + t) * tap_words * 4,
+                                            .w = j->w + (b * block_words + t * tap_words) * 4,
+                                            .w_block = (size_t)block_words,
                                             .bias = (const float *)(const void *)zeros,
-                                            .y = (float *)(void *)to};
-            p->bytes->some(1, 1, &tile);
-            for (int i = 0; i < ORTC_BLOCK; i++) to[i] *= -j->zero;
+                                            .y = (float *)(void *)to,
+                                            .y_block = (size_t)(p->taps * ORTC_BLOCK)};
+            p->bytes->some(1, (size_t)n, &tile);
+            for (int64_t i = 0; i < n * ORTC_BLOCK; i++)
+                to[i / ORTC_BLOCK * p->taps * ORTC_BLOCK + i % ORTC_BLOCK] *= -j->zero;
         }
+    }
 }
 
 int32_t ortc_blocked_first(const ortc_blocked_plan *p, int32_t zero, void *space, ortc_blocked_args *a,
@@ -483,7 +491,8 @@ int32_t ortc_blocked_first(const ortc_blocked_plan *p, int32_t zero, void *space
     a->bias = (const float *)(const void *)first;
     a->first = p->leaves_out && zero ? first + blocks * ORTC_BLOCK : NULL;
     first_job j = {p, a->w, zero, first + blocks * ORTC_BLOCK};
-    return a->first ? threads->parallel(threads->context, blocks, 1, tap_sums, &j) : ORTC_OK;
+    return a->first ? threads->parallel(threads->context, blocks, (int64_t)p->uk->most_blocks, tap_sums, &j)
+                    : ORTC_OK;
 }
 
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *a,

@@ -30,8 +30,10 @@
 #define LAID_OUT 80   /* clocks of tiles that a vector which is laid out is worth: it takes a twentieth, */
 #define LAID_PART 20  /* from L3 */
 #define BEGIN 0.25
-#define MOST_SEEN 0.95 /* of bytes' taps, where others are left out */
-#define MOST_TIMES 4   /* more tasks than are wanted, where threads have less to do so */
+/* Of bytes' taps are left out, and how many pixels that is: what their sums begin with is found anew. */
+#define LEAST_LEFT 0.05
+#define LEAST_PIXELS 16
+#define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
 
@@ -118,14 +120,16 @@ double ortc_blocked_seen(const ortc_blocked_plan *p)
 }
 
 /* Of floats wherever some taps are beside the image, for only infinities and NaN would tell; of bytes, whose
- * sums begin elsewhere then, where they are a tenth and more. */
+ * sums begin elsewhere then, where they are many. */
 static void find_left_out(ortc_blocked_plan *p)
 {
     const int may = p->bytes ? !p->bytes->splits : p->type == ORTC_FLOAT_F32 && !p->pairs;
     p->leaves_out = may && !p->stem && p->taps > 1 && p->taps <= ORTC_BLOCKED_SEEN &&
                     !(is_inside(&p->e, 0) && is_inside(&p->e, 1) && is_inside(&p->e, 2));
     p->by_columns = p->leaves_out && columns_are_far(&p->e);
-    if (p->bytes && ortc_blocked_seen(p) > MOST_SEEN) p->leaves_out = p->by_columns = 0;
+    const double left_out = 1 - ortc_blocked_seen(p);
+    if (p->bytes && (left_out < LEAST_LEFT || left_out * (double)p->out_count < LEAST_PIXELS))
+        p->leaves_out = p->by_columns = 0;
 }
 
 /* Nothing outside of the image is read, or all of that left out; nothing skipped along a row. */
