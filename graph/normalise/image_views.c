@@ -45,11 +45,13 @@ static bool is_image(const ortc_edge *e)
     return slides(n);
 }
 
-static bool feeds_windows(const ortc_edge *e)
+/* through: roundings that may be between, to 8 bits and back. */
+static bool feeds_windows(const ortc_edge *e, int through)
 {
     for (const ortc_use *u = e->uses; u; u = u->next)
         if (u->node && u->port == 0 &&
-            (slides(u->node) || (rounds(u->node) && feeds_windows(u->node->out[0]))))
+            (slides(u->node) ||
+             (through > 0 && rounds(u->node) && feeds_windows(u->node->out[0], through - 1))))
             return true;
     return false;
 }
@@ -102,7 +104,8 @@ static ortc_status to_image(ortc_normalise *p, ortc_node *n)
 {
     const ortc_node *swap = n->in[0] ? n->in[0]->producer : NULL;
     const ortc_edge *y = n->out[0];
-    if (!swap || !swaps(swap) || !ortc_match_reader(n->in[0], 1) || !merges(y, n->in[0]) || !feeds_windows(y))
+    if (!swap || !swaps(swap) || !ortc_match_reader(n->in[0], 1) || !merges(y, n->in[0]) ||
+        !feeds_windows(y, 2))
         return ORTC_OK;
     const int32_t rank = y->rank;
     ortc_dim dims[MAX_IMAGE];

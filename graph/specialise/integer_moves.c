@@ -52,7 +52,8 @@ static ortc_edge *source(const ortc_node *q, const ortc_edge *e)
 /* Inputs that are values: all of Concat's, the first of the others. */
 static uint32_t values_of(const ortc_node *n) { return !strcmp(n->type, "Concat") ? n->n_in : 1; }
 
-enum { MOST = 64 }; /* inputs of a Concat */
+enum { MOST = 64 };      /* inputs of a Concat */
+enum { MOST_MOVES = 8 }; /* one behind the other */
 
 /* Nodes that were made for one. */
 typedef struct made {
@@ -94,11 +95,13 @@ static ortc_status quantise(ortc_specialise *s, ortc_node *n, const ortc_node *q
     return ORTC_OK;
 }
 
-/* Whether other movers make e, each for the next alone, of what is quantised as q does. */
+/* Whether a few other movers make e, each for the next alone, of what is quantised as q does. */
 static bool is_moved(const ortc_node *q, const ortc_edge *e)
 {
     const ortc_node *n = e->producer;
-    while (is_mover(n) && values_of(n) == 1 && n->n_out == 1 && ortc_edge_n_uses(e) == 1 && !source(q, e))
+    for (int i = 0; i < MOST_MOVES && !source(q, e) && is_mover(n) && values_of(n) == 1 && n->n_out == 1 &&
+                    ortc_edge_n_uses(e) == 1;
+         i++)
         e = n->in[0], n = e->producer;
     return source(q, e) != NULL;
 }
