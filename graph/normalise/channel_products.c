@@ -4,8 +4,8 @@
  *   Transpose(MatMul(Transpose(x, [0, 2, 3, 1]), W [C, M]) + b [M], [0, 3, 1, 2])
  *     = Conv(x [N, C, H, W], W transposed [M, C, 1, 1], b)
  *
- * W and b constant, b may be left out; one to three spatial dims. What others read, too, stays. Values between
- * that are rounded to 8 bits and back are so all the same (rounded.h), and W may be 8 bits that are
+ * W and b constant, b may be left out; one to three spatial dims. What others read, too, stays. Values
+ * between that are rounded to 8 bits and back are so all the same (rounded.h), and W may be 8 bits that are
  * dequantised, where channels are few.
  */
 #include "graph/ir/quantised.h"

@@ -25,8 +25,8 @@ static bool static_bytes(const ortc_edge *e, size_t *out)
     return ortc_tensor_bytes(e->type->dtype, count, out);
 }
 
-/* A constant second operand of what is done on integers (integer_products.c, transposed_windows.c), whose first
- * is dequantised, too. */
+/* A constant second operand of what is done on integers (integer_products.c, transposed_windows.c), whose
+ * first is dequantised, too. */
 static bool is_quantised_weight(const ortc_node *n)
 {
     ortc_quantised q;

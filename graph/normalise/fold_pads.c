@@ -4,8 +4,8 @@
  *   MaxPool(Pad(x))                      -infinity, or zeros where x = Relu(..): no window is all padding
  *
  * Exporters from TensorFlow and MXNet write "same" padding with strides so. Negative pads crop, and stay. A
- * Pad that others read, too, stays as well. One of zeros may be rounded to 8 bits behind it, which keep a zero
- * (rounded.h).
+ * Pad that others read, too, stays as well. One of zeros may be rounded to 8 bits behind it, which keep a
+ * zero (rounded.h).
  */
 #include "rounded.h"
 

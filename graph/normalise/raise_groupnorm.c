@@ -35,7 +35,7 @@ static bool is_by_channel(const ortc_edge *e, const ortc_edge *x, ortc_dtype t)
     return c->dims[axis] == x->dims[1];
 }
 
-/* The constant by channel that the only reader of *y, an `op`, combines it with; *y and *last are then its. */
+/* The constant by channel that the one reader of *y, an `op`, combines it with: *y and *last are then its. */
 static ortc_edge *taken(const char *op, const ortc_edge *x, ortc_dtype t, ortc_edge **y, ortc_node **last)
 {
     ortc_node *n = ortc_match_reader(*y, 1);

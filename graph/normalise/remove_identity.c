@@ -1,6 +1,6 @@
 /* graph/normalise/remove_identity.c: nodes that pass their input on: Identity, Dropout at inference, Cast and
- * Reshape to what is there already, Transpose that moves nothing, Slice and Tile that keep all extents, Concat
- * and Sum of one. Their readers read the input. */
+ * Reshape to what is there already, Transpose that moves nothing, Slice and Tile that keep all extents,
+ * Concat and Sum of one. Their readers read the input. */
 #include "normalise.h"
 
 static bool same_shape(const ortc_edge *a, const ortc_edge *b)

@@ -1,5 +1,5 @@
-/* graph/normalise/rounded_views.c: views of a value that is rounded to 8 bits and back between them (rounded.h)
- * stand beside each other, where other passes see them:
+/* graph/normalise/rounded_views.c: views of a value that is rounded to 8 bits and back between them
+ * (rounded.h) stand beside each other, where other passes see them:
  *
  *   Transpose(rounded(Reshape(x)))  =  Transpose(Reshape(rounded(x)))
  *

@@ -1,12 +1,13 @@
-/* graph/normalise/transposed_windows.c: a ConvTranspose of 8 bits as the convolution that gives all elements of a
- * stride's square at once, which are put where they belong behind it:
+/* graph/normalise/transposed_windows.c: a ConvTranspose of 8 bits as the convolution that gives all elements
+ * of a stride's square at once, which are put where they belong behind it:
  *
  *   ConvTranspose(DequantizeLinear(x), DequantizeLinear(W [C, M, k, k]), b, strides=[s, s])
- *     = Slice(DepthToSpace(Conv(DequantizeLinear(x), DequantizeLinear(W' [s * s * M, C, k / s, k / s]), b'), s))
+ *     = Slice(DepthToSpace(Conv(DequantizeLinear(x), DequantizeLinear(W'), b'), s))
  *
- * so that it runs on integers where convolutions do. What follows element by element, with constants of one
- * number or one for each channel, goes before the two moves as far as the last that has 8 bits. W constant, k a
- * multiple of s, two spatial dims, no groups, no dilation, extents numbers but for the batch.
+ * with W' [s * s * M, C, k / s, k / s], so that it runs on integers where convolutions do. What follows
+ * element by element, with constants of one number or one for each channel, goes before the two moves as far
+ * as the last that has 8 bits. W constant, k a multiple of s, two spatial dims, no groups, no dilation,
+ * extents numbers but for the batch.
  */
 #include "graph/ir/quantised.h"
 #include "match.h"

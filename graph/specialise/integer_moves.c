@@ -5,8 +5,9 @@
  *
  * exactly: numbers of 8 bits come back from a scale as they were, and it keeps their order, for it is
  * positive. The device's kernels must take the operator on integers. A chain of such operators is walked from
- * its end, where nothing is quantised between them, too. What a Concat puts beside each other is quantised before it where some of it has other scales, for
- * that is a table at the end of who makes it; Split is done on the integers, and each result dequantised.
+ * its end, where nothing is quantised between them, too. What a Concat puts beside each other is quantised
+ * before it where some of it has other scales, for that is a table at the end of who makes it; Split is done
+ * on the integers, and each result dequantised.
  */
 #include "graph/ir/quantised.h"
 #include "specialise.h"

@@ -444,8 +444,8 @@ typedef struct first_job {
     int32_t zero, *to;
 } first_job;
 
-/* Sums of weights at each tap: as tiles of one pixel, all ones, of as many blocks as there may be, which do not
- * wait for each other. */
+/* Sums of weights at each tap: as tiles of one pixel, all ones, of as many blocks as there may be, which do
+ * not wait for each other. */
 static void tap_sums(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     static const int32_t zeros[2 * ORTC_BLOCK];

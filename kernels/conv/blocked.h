@@ -7,10 +7,10 @@
  * A task is some rows (a row is cut in segments where it is long) of some blocks of output channels. It goes
  * over the input channels in chunks whose weights for one tile stay in L2, and adds up in the output, or in
  * scratch. The rows that a chunk reads are laid out in scratch first, in f32, with the padding around them
- * and apart by their phase of the stride, so that everything behind sees neighbouring pixels and no border:
- * a copy for every 16 * taps * blocks multiplications. Taps that a whole row has beside the image (far apart:
- * a run of its pixels) are left out, of f32 and, where they are many, of bytes. Where nothing is padded, strided or narrow, x is read
- * where it lies; windows of one pixel make one long row of an image.
+ * and apart by their phase of the stride, so that everything behind sees neighbouring pixels and no border: a
+ * copy for every 16 * taps * blocks multiplications. Taps that a whole row has beside the image (far apart: a
+ * run of its pixels) are left out, of f32 and, where they are many, of bytes. Where nothing is padded,
+ * strided or narrow, x is read where it lies; windows of one pixel make one long row of an image.
  *
  * Decisions follow from extents, type and threads, but for the order of sums: results are the same bits on
  * any number of threads. Channels that only pad the last block are written as 0.

@@ -1,5 +1,5 @@
-/* Conv and ConvInteger of few filters on the cpu provider: x in blocks of 16 channels, y plain (few.h), further
- * candidates beside those of cpu.c, cpu_blocks.c and cpu_integer.c:
+/* Conv and ConvInteger of few filters on the cpu provider: x in blocks of 16 channels, y plain (few.h),
+ * further candidates beside those of cpu.c, cpu_blocks.c and cpu_integer.c:
  *   conv.few           f32, f16, bf16
  *   conv_integer.few   bytes, where the machine multiplies them by fours and W has no zero points
  */

@@ -1,10 +1,10 @@
 /* ConvInteger on the cpu: sums of s32, exact, with what follows in the tile (kernels/gemm/integer_tail.h).
  *
- * One channel a group, for a few filters, or few products for a result: directly (depthwise_bytes.h). Otherwise a product of bytes whose A
- * is W, packed once where it is constant, and whose B is the image as it lies (a kernel of one element) or
- * its columns, made panel by panel, with x's zero point in the padding: from the image laid out in groups
- * (grouped.h) where W is constant and its zero points take no sums of columns, else as it lies (im2col.h). An
- * image and group is a matrix of the batch.
+ * One channel a group, for a few filters, or few products for a result: directly (depthwise_bytes.h).
+ * Otherwise a product of bytes whose A is W, packed once where it is constant, and whose B is the image as it
+ * lies (a kernel of one element) or its columns, made panel by panel, with x's zero point in the padding:
+ * from the image laid out in groups (grouped.h) where W is constant and its zero points take no sums of
+ * columns, else as it lies (im2col.h). An image and group is a matrix of the batch.
  */
 #include <stdlib.h>
 

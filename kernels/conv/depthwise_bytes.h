@@ -1,6 +1,7 @@
-/* Integer convolutions with one input channel per group, or few products for a result (heads of attention that
- * are mixed), one or two spatial dims, computed directly: a task is some rows of the output of one channel, whose sums lie in scratch. What a tap reads in the padding is
- * x's zero point, which adds nothing, so taps pass over the part of a row that lies in the image.
+/* Integer convolutions with one input channel per group, or few products for a result (heads of attention
+ * that are mixed), one or two spatial dims, computed directly: a task is some rows of the output of one
+ * channel, whose sums lie in scratch. What a tap reads in the padding is x's zero point, which adds nothing,
+ * so taps pass over the part of a row that lies in the image.
  */
 #ifndef ORTC_KERNELS_CONV_DEPTHWISE_BYTES_H
 #define ORTC_KERNELS_CONV_DEPTHWISE_BYTES_H

@@ -20,8 +20,8 @@ ORTC_VEC_TABLE(ortc_squares)
 
 /* ---- Planning ------------------------------------------------------------------------------------------ */
 
-/* Whether `dense`, which knows the first part alone, knows of a dim whether windows reach beyond the image, and
- * that each sees something of it. */
+/* Whether `dense`, which knows the first part alone, knows of a dim whether windows reach beyond the image,
+ * and that each sees something of it. */
 static int is_known(const ortc_window_extents *e, int d)
 {
     const int64_t extent = (e->kernel[d] - 1) * e->dilation[d] + 1,

@@ -6,9 +6,9 @@
  *
  * t is a convolution over blocks (blocked.h), whose registers then hold filters where they would mostly hold
  * nothing: 3 filters of 9 x 9 are 27 of 9 x 1, a fifth of the multiplications. It exists for one part of an
- * image at a time, some pixels of some rows, in a task's scratch, where its blocks are turned into rows, which
- * are added up, and finished. No strides along rows, no groups, W constant; y is plain. Of floats, and of bytes
- * where the machine multiplies them by fours, exact. Parts follow from extents alone.
+ * image at a time, some pixels of some rows, in a task's scratch, where its blocks are turned into rows,
+ * which are added up, and finished. No strides along rows, no groups, W constant; y is plain. Of floats, and
+ * of bytes where the machine multiplies them by fours, exact. Parts follow from extents alone.
  */
 #ifndef ORTC_KERNELS_CONV_FEW_H
 #define ORTC_KERNELS_CONV_FEW_H

@@ -1,8 +1,8 @@
 /* kernels/norm/cpu_instance.c: InstanceNormalization and GroupNormalization of f32 in blocks of channels
- * (kernels/common/blocks.h), as convolutions around them have it. An image's block is cut in pieces of so many
- * positions, whatever threads there are: their means and squared distances are found first, by parts in L1,
- * then put together in f64 (Chan, Golub and LeVeque, 1983), over a channel or a group of them, then pieces are
- * normalised, and what follows is done to them (kernels/gemm/epilogue.h) while they are in L1.
+ * (kernels/common/blocks.h), as convolutions around them have it. An image's block is cut in pieces of so
+ * many positions, whatever threads there are: their means and squared distances are found first, by parts in
+ * L1, then put together in f64 (Chan, Golub and LeVeque, 1983), over a channel or a group of them, then
+ * pieces are normalised, and what follows is done to them (kernels/gemm/epilogue.h) while they are in L1.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -46,8 +46,8 @@ static ortc_status tile_run(const void *state, const void *pstate, ortc_call *c)
 
 typedef void depth_fn(const void *state, const int64_t *x, ortc_depth_dims dims, ortc_depth_dims strides);
 
-/* The channels of the shallow side are whole blocks, which lie together on the deep one where the block's edge
- * is outside of the channels. */
+/* The channels of the shallow side are whole blocks, which lie together on the deep one where the block's
+ * edge is outside of the channels. */
 static ortc_status depth_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
     const ortc_view *x = &q->in[0], *y = &q->out[0];

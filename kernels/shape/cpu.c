@@ -119,8 +119,8 @@ static ortc_status transpose_run(const void *state, const void *pstate, ortc_cal
     return take(c, strides, 0);
 }
 
-/* As ortc_slice_strides, of values in blocks of channels as memory has them, with one dim more; false: a slice of
- * channels that does not begin with a block, or ends within one that goes on. */
+/* As ortc_slice_strides, of values in blocks of channels as memory has them, with one dim more; false: a
+ * slice of channels that does not begin with a block, or ends within one that goes on. */
 static bool slice_blocks(const ortc_view *in, uint32_t n_in, int64_t *dims, int64_t *strides, int64_t *start)
 {
     const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL,
