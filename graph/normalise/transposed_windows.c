@@ -45,7 +45,7 @@ static bool read_weights(const ortc_node *n, form *f)
 static bool read_form(ortc_node *n, form *f)
 {
     ortc_quantised x;
-    size_t n_strides, n_pads;
+    size_t n_strides, n_pads, n_shape;
     const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
     if (!y || n->n_in < 2 || !n->in[0] || !n->in[1] || !ortc_read_dequantised(n->in[0], &x) ||
         x.scale->count != 1 || !read_weights(n, f))
@@ -55,12 +55,12 @@ static bool read_form(ortc_node *n, form *f)
     f->n = n, f->bias = ortc_node_in_edge(n, 2);
     if (ortc_node_int(n, "group", 1) != 1 || !all_are(n, "dilations", 1) ||
         strcmp(ortc_node_string(n, "auto_pad", "NOTSET"), "NOTSET") != 0 ||
-        ortc_node_ints(n, "output_shape", &n_strides) || !strides || strides[0] < 2 || strides[0] > 16 ||
-        strides[1] != strides[0] || (pads && n_pads != 2 * SPATIAL) || n->in[0]->rank != 2 + SPATIAL ||
-        y->rank != 2 + SPATIAL)
+        ortc_node_ints(n, "output_shape", &n_shape) || !strides || n_strides != SPATIAL || strides[0] < 2 ||
+        strides[0] > 16 || strides[1] != strides[0] || (pads && n_pads != 2 * SPATIAL) ||
+        n->in[0]->rank != 2 + SPATIAL || y->rank != 2 + SPATIAL)
         return false;
     if (f->bias && (!ortc_edge_is_const(f->bias) || f->bias->constant->dtype != ORTC_F32 ||
-                    f->bias->constant->count != f->filters))
+                    f->bias->constant->rank != 1 || f->bias->constant->count != f->filters))
         return false;
     f->stride = strides[0], f->places = f->stride * f->stride;
     for (int i = 0; i < SPATIAL; i++) {
