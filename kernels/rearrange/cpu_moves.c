@@ -52,7 +52,8 @@ static ortc_status depth_choose(const void *state, const ortc_question *q, ortc_
 {
     const ortc_view *x = &q->in[0], *y = &q->out[0];
     const int blocked = ortc_blocks_asked(q);
-    if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
+    if (blocked < 0 || x->rank != 4 || y->rank != 4)
+        return blocked ? ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK) : ORTC_OK;
     const int64_t shallow = x->dims[1] < y->dims[1] ? x->dims[1] : y->dims[1];
     o->clocks = (blocked ? 0.12 : 0.25) * (double)ortc_view_count(y) * ortc_dtype_bits(y->dtype) / 8;
     if (!blocked) return ORTC_OK;

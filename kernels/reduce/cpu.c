@@ -284,7 +284,8 @@ static bool keeps_blocks(const ortc_view *x, const ortc_view *axes, ortc_layout 
 {
     const int32_t kept = ortc_layout_axis(l);
     if (!ortc_layout_block(l) || kept >= x->rank || l != ortc_layout_blocked(kept, ortc_layout_block(l)) ||
-        !axes || !(axes->flags & ORTC_VIEW_CONST) || !ortc_view_count(axes))
+        !axes || axes->dtype != ORTC_I64 || !(axes->flags & ORTC_VIEW_CONST) || !axes->data ||
+        !ortc_view_count(axes))
         return false;
     for (int64_t i = 0; i < ortc_view_count(axes); i++) {
         int32_t axis;

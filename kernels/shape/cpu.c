@@ -162,10 +162,14 @@ static bool is_dense(int32_t rank, const int64_t *dims, const int64_t *strides)
     return true;
 }
 
+/* Constants, and as many of each. */
 static bool bounds_are_known(const ortc_view *in, uint32_t n_in)
 {
     for (uint32_t i = 1; i < n_in; i++)
-        if (in[i].dtype && !(in[i].flags & ORTC_VIEW_CONST && in[i].data)) return false;
+        if (in[i].dtype && (!(in[i].flags & ORTC_VIEW_CONST) || !in[i].data ||
+                            (in[i].dtype != ORTC_I32 && in[i].dtype != ORTC_I64) || in[i].rank != 1 ||
+                            in[i].dims[0] != in[1].dims[0]))
+            return false;
     return n_in > 2;
 }
 
@@ -179,8 +183,8 @@ static ortc_status slice_choose(const void *state, const ortc_question *q, ortc_
     if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
     o->clocks = (blocked ? 0.12 : 0.2) * (double)ortc_view_count(y) * ortc_dtype_bits(y->dtype) / 8;
     if (!blocked) {
-        if (known && ortc_view_count(y) > 0 && ortc_slice_strides(q->in, q->n_in, strides, &start) &&
-            is_dense(y->rank, y->dims, strides))
+        if (known && x->rank == y->rank && ortc_view_count(y) > 0 &&
+            ortc_slice_strides(q->in, q->n_in, strides, &start) && is_dense(y->rank, y->dims, strides))
             o->clocks = 0;
         return ORTC_OK;
     }
