@@ -123,30 +123,24 @@ static ortc_status transpose_run(const void *state, const void *pstate, ortc_cal
  * slice of channels that does not begin with a block, or ends within one that goes on. */
 static bool slice_blocks(const ortc_view *in, uint32_t n_in, int64_t *dims, int64_t *strides, int64_t *start)
 {
-    const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL,
-                    *steps = n_in > 4 && in[4].dtype ? &in[4] : NULL;
-    int64_t dense[ORTC_RANK_LIMIT];
+    const ortc_view *x = &in[0];
+    ortc_slice_range ranges[ORTC_RANK_LIMIT];
     int32_t rank;
     *start = 0;
+    if (!ortc_slice_ranges(in, n_in, ranges)) return false;
     ortc_layout_dims(ortc_blocks(), x->rank, x->dims, &rank, dims);
-    ortc_dense_strides(rank, dims, dense);
-    memcpy(strides, dense, (size_t)rank * sizeof *strides);
-    for (int64_t i = 0; i < ortc_view_count(&in[1]); i++) {
-        int32_t axis;
-        int64_t first;
-        if (!ortc_axis_of(axes ? ortc_load_i64(axes->data, axes->dtype, i) : i, x->rank, &axis)) return false;
-        const int64_t step = steps ? ortc_load_i64(steps->data, steps->dtype, i) : 1;
-        const int64_t count = ortc_slice_count(x->dims[axis], ortc_load_i64(in[1].data, in[1].dtype, i),
-                                               ortc_load_i64(in[2].data, in[2].dtype, i), step, &first);
-        if (axis == 1) {
-            if (step != 1 || first % ORTC_BLOCK || (count % ORTC_BLOCK && first + count < x->dims[1]))
+    ortc_dense_strides(rank, dims, strides);
+    for (int32_t d = 0; d < x->rank; d++) {
+        ortc_slice_range r = ranges[d];
+        if (d == 1) {
+            if (r.step != 1 || r.first % ORTC_BLOCK ||
+                (r.count % ORTC_BLOCK && r.first + r.count < x->dims[1]))
                 return false;
-            first /= ORTC_BLOCK;
-        } else {
-            strides[axis] = count > 1 ? strides[axis] * step : 0;
+            r.first /= ORTC_BLOCK, r.count = ortc_blocks_of(r.count);
         }
-        *start += first * dense[axis];
-        dims[axis] = axis == 1 ? ortc_blocks_of(count) : count;
+        *start += r.first * strides[d];
+        strides[d] = r.step == 1 || r.count > 1 ? strides[d] * r.step : 0;
+        dims[d] = r.count;
     }
     return true;
 }
@@ -162,13 +156,12 @@ static bool is_dense(int32_t rank, const int64_t *dims, const int64_t *strides)
     return true;
 }
 
-/* Constants, and as many of each. */
+/* Constants. */
 static bool bounds_are_known(const ortc_view *in, uint32_t n_in)
 {
     for (uint32_t i = 1; i < n_in; i++)
         if (in[i].dtype && (!(in[i].flags & ORTC_VIEW_CONST) || !in[i].data ||
-                            (in[i].dtype != ORTC_I32 && in[i].dtype != ORTC_I64) || in[i].rank != 1 ||
-                            in[i].dims[0] != in[1].dims[0]))
+                            (in[i].dtype != ORTC_I32 && in[i].dtype != ORTC_I64) || in[i].rank != 1))
             return false;
     return n_in > 2;
 }
@@ -221,7 +214,9 @@ static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c
         return ortc_strided_move(c, &m);
     }
     if (!ortc_slice_strides(c->in, c->n_in, strides, &start))
-        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
+        return ortc_call_fail(
+            c, ORTC_INVALID_ARGUMENT,
+            "its bounds differ in number, an axis is outside of the rank or given twice, or a step is 0");
     return take(c, strides, start);
 }
 

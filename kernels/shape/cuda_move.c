@@ -136,26 +136,6 @@ static ortc_status transpose_run(const void *state, const void *pstate, ortc_cal
 
 /* ---- Slice: the bounds are on the host ----------------------------------------------------------------- */
 
-static int slice_steps(const ortc_view *in, uint32_t n_in, int64_t *steps, int64_t *start)
-{
-    const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL,
-                    *strides = n_in > 4 && in[4].dtype ? &in[4] : NULL;
-    const int64_t n = ortc_view_count(&in[1]);
-    *start = 0;
-    ortc_dense_strides(x->rank, x->dims, steps);
-    for (int64_t i = 0; i < n; i++) {
-        int32_t axis;
-        int64_t first;
-        if (!ortc_axis_of(axes ? ortc_load_i64(axes->data, axes->dtype, i) : i, x->rank, &axis)) return 0;
-        const int64_t step = strides ? ortc_load_i64(strides->data, strides->dtype, i) : 1;
-        const int64_t count = ortc_slice_count(x->dims[axis], ortc_load_i64(in[1].data, in[1].dtype, i),
-                                               ortc_load_i64(in[2].data, in[2].dtype, i), step, &first);
-        *start += count > 0 ? first * steps[axis] : 0;
-        steps[axis] = count > 1 ? steps[axis] * step : 0; /* a step past the only element means nothing */
-    }
-    return 1;
-}
-
 static ortc_status slice_plan(const void *state, ortc_plan *p, void **pstate)
 {
     int64_t steps[RANK], start;
@@ -164,7 +144,7 @@ static ortc_status slice_plan(const void *state, ortc_plan *p, void **pstate)
     for (uint32_t i = 0; i < p->n_in; i++)
         if (p->in[i].dtype && ((i && !p->in[i].data) || !all_known(&p->in[i]))) return ORTC_OK;
     if (all_known(&p->out[0]) && ortc_view_count(&p->out[0]) > 0 &&
-        slice_steps(p->in, p->n_in, steps, &start))
+        ortc_slice_strides(p->in, p->n_in, steps, &start))
         view_if_dense(p, steps, start);
     return ORTC_OK;
 }
@@ -174,8 +154,10 @@ static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c
     int64_t steps[RANK], start;
     (void)state, (void)pstate;
     if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
-    if (!slice_steps(c->in, c->n_in, steps, &start))
-        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
+    if (!ortc_slice_strides(c->in, c->n_in, steps, &start))
+        return ortc_call_fail(
+            c, ORTC_INVALID_ARGUMENT,
+            "its bounds differ in number, an axis is outside of the rank or given twice, or a step is 0");
     return take(c, steps, start);
 }
 

@@ -84,26 +84,6 @@ static ortc_status transpose_run(const void *state, const void *pstate, ortc_cal
 
 /* ---- Slice --------------------------------------------------------------------------------------------- */
 
-bool ortc_slice_strides(const ortc_view *in, uint32_t n_in, int64_t *strides, int64_t *start)
-{
-    const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL,
-                    *steps = n_in > 4 && in[4].dtype ? &in[4] : NULL;
-    const int64_t n = ortc_view_count(&in[1]);
-    *start = 0;
-    ortc_dense_strides(x->rank, x->dims, strides);
-    for (int64_t i = 0; i < n; i++) {
-        int32_t axis;
-        int64_t first;
-        if (!ortc_axis_of(axes ? ortc_load_i64(axes->data, axes->dtype, i) : i, x->rank, &axis)) return false;
-        const int64_t step = steps ? ortc_load_i64(steps->data, steps->dtype, i) : 1;
-        const int64_t count = ortc_slice_count(x->dims[axis], ortc_load_i64(in[1].data, in[1].dtype, i),
-                                               ortc_load_i64(in[2].data, in[2].dtype, i), step, &first);
-        *start += count > 0 ? first * strides[axis] : 0;
-        strides[axis] = count > 1 ? strides[axis] * step : 0; /* a step past the only element means nothing */
-    }
-    return true;
-}
-
 ortc_status ortc_slice_plan(const void *state, ortc_plan *p, void **pstate)
 {
     int64_t strides[ORTC_RANK_LIMIT], start;
@@ -121,7 +101,9 @@ static ortc_status slice_run(const void *state, const void *pstate, ortc_call *c
     int64_t strides[ORTC_RANK_LIMIT], start;
     if (ortc_view_count(&c->out[0]) == 0) return ORTC_OK;
     if (!ortc_slice_strides(c->in, c->n_in, strides, &start))
-        return ortc_call_fail(c, ORTC_INVALID_ARGUMENT, "an axis is outside of the input's rank");
+        return ortc_call_fail(
+            c, ORTC_INVALID_ARGUMENT,
+            "its bounds differ in number, an axis is outside of the rank or given twice, or a step is 0");
     return ortc_move_strided(c, c->out[0].rank, c->out[0].dims, strides, start);
 }
 

@@ -50,6 +50,52 @@ static inline int64_t ortc_slice_count(int64_t extent, int64_t start, int64_t en
     return end < start ? (start - end - 1) / step + 1 : 0;
 }
 
+/* What a slice takes of a dim: `count` elements, `step` apart, from the first on. */
+typedef struct ortc_slice_range {
+    int64_t first, count, step;
+} ortc_slice_range;
+
+/* Of each dim of in[0], by bounds on the host. false: they differ in number, an axis is outside of the rank or
+ * given twice, or a step is 0. */
+static inline bool ortc_slice_ranges(const ortc_view *in, uint32_t n_in, ortc_slice_range *ranges)
+{
+    const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL,
+                    *steps = n_in > 4 && in[4].dtype ? &in[4] : NULL;
+    const int64_t n = ortc_view_count(&in[1]);
+    bool seen[ORTC_RANK_LIMIT] = {false};
+    for (uint32_t i = 2; i < n_in && i < 5; i++)
+        if (in[i].dtype && ortc_view_count(&in[i]) != n) return false;
+    for (int32_t d = 0; d < x->rank; d++) ranges[d] = (ortc_slice_range){0, x->dims[d], 1};
+    for (int64_t i = 0; i < n; i++) {
+        int32_t axis;
+        const int64_t step = steps ? ortc_load_i64(steps->data, steps->dtype, i) : 1;
+        if (!ortc_axis_of(axes ? ortc_load_i64(axes->data, axes->dtype, i) : i, x->rank, &axis) ||
+            seen[axis] || step == 0)
+            return false;
+        ortc_slice_range *r = &ranges[axis];
+        seen[axis] = true;
+        r->step = step;
+        r->count = ortc_slice_count(x->dims[axis], ortc_load_i64(in[1].data, in[1].dtype, i),
+                                    ortc_load_i64(in[2].data, in[2].dtype, i), step, &r->first);
+    }
+    return true;
+}
+
+/* Strides by which a slice takes elements, and where it begins. false: as above. */
+static inline bool ortc_slice_strides(const ortc_view *in, uint32_t n_in, int64_t *strides, int64_t *start)
+{
+    ortc_slice_range ranges[ORTC_RANK_LIMIT];
+    *start = 0;
+    if (!ortc_slice_ranges(in, n_in, ranges)) return false;
+    ortc_dense_strides(in[0].rank, in[0].dims, strides);
+    for (int32_t d = 0; d < in[0].rank; d++) {
+        const ortc_slice_range r = ranges[d];
+        *start += r.count > 0 ? r.first * strides[d] : 0;
+        strides[d] = r.step == 1 || r.count > 1 ? strides[d] * r.step : 0; /* past the only one: nothing */
+    }
+    return true;
+}
+
 /* ref_move.c, ref_join.c: what the cpu's kernels (cpu.c) share with ref's, which is how a node is read, not
  * how it is run. */
 ortc_status ortc_transpose_prepare(const ortc_node *, ortc_prep *, void **out);
@@ -58,8 +104,6 @@ ortc_status ortc_transpose_plan(const void *state, ortc_plan *, void **pstate);
 int32_t ortc_transpose_axis(const void *state, int32_t rank, int32_t d);
 void ortc_transpose_strides(const void *state, const ortc_view *x, int64_t *strides);
 ortc_status ortc_slice_plan(const void *state, ortc_plan *, void **pstate);
-/* Strides by which a slice takes elements, and where it begins. false: an axis is outside of the rank. */
-bool ortc_slice_strides(const ortc_view *in, uint32_t n_in, int64_t *strides, int64_t *start);
 /* the state is an int64_t, the axis */
 ortc_status ortc_axis_prepare(const ortc_node *, ortc_prep *, void **out);
 ortc_status ortc_concat_plan(const void *state, ortc_plan *, void **pstate);
