@@ -169,6 +169,9 @@ const ortc_case ortc_cases_shape[] = {
     {"Slice", "f32[5] i64[1]={0}! i64[1]={3}! i64[1]={0}! i64[1]={0}!", "", .fails = ORTC_INVALID_MODEL},
     {"Slice", "f32[5] i64[1]={0}! i64[1]={3}! i64[1]={1}!", "", .fails = ORTC_INVALID_MODEL},
     {"Slice", "f32[5] i64[2]={0,0}! i64[1]={3}!", "", .fails = ORTC_INVALID_MODEL},
+    {"Slice", "f32[5,6] i64[2]={0,0} i64[2]={3,3} i64[2]={1,1}", "", .fails = ORTC_INVALID_MODEL},
+    {"Slice", "f32[5,6] i64[2]={4,4} i64[2]={5,5} i64[2]={0,-2}", "", .fails = ORTC_INVALID_MODEL},
+    {"Slice", "f32[5,6] i64[1]={0} i64[1]={3} i64[1]={1} i64[1]={0}", "", .fails = ORTC_INVALID_MODEL},
 
     {"Expand", "T[3,1,1] i64[3]={3,70,130}!", "", "T=u8,f16,f32,i64,c128"},
     {"Expand", "T[5,1,40] i64[3]={5,30,40}!", "", "T=u8,f32"},
