@@ -55,8 +55,8 @@ typedef struct ortc_slice_range {
     int64_t first, count, step;
 } ortc_slice_range;
 
-/* Of each dim of in[0], by bounds on the host. false: they differ in number, an axis is outside of the rank or
- * given twice, or a step is 0. */
+/* Of each dim of in[0], by bounds on the host. false: they differ in number, an axis is outside of the rank
+ * or given twice, or a step is 0. */
 static inline bool ortc_slice_ranges(const ortc_view *in, uint32_t n_in, ortc_slice_range *ranges)
 {
     const ortc_view *x = &in[0], *axes = n_in > 3 && in[3].dtype ? &in[3] : NULL,
