@@ -148,6 +148,24 @@ ortc_edge *ortc_graph_constant(ortc_graph *g, const char *name, ortc_constant *c
     return e;
 }
 
+ortc_edge *ortc_graph_constant_take(ortc_graph *g, ortc_dtype t, int32_t rank, const int64_t *dims,
+                                    void *data, size_t bytes, ortc_error *error)
+{
+    ortc_constant *c;
+    if (!data) return NULL;
+    if (ortc_constant_create(t, rank, dims, data, bytes, free, data, &c, error) != ORTC_OK)
+        return free(data), NULL;
+    return ortc_graph_constant(g, NULL, c);
+}
+
+ortc_edge *ortc_graph_constant_copy(ortc_graph *g, ortc_dtype t, int32_t rank, const int64_t *dims,
+                                    const void *data, size_t bytes, ortc_error *error)
+{
+    void *copy = malloc(bytes + 1);
+    if (copy && bytes) memcpy(copy, data, bytes);
+    return ortc_graph_constant_take(g, t, rank, dims, copy, bytes, error);
+}
+
 /* ---- Uses ---------------------------------------------------------------------------------------------- */
 
 static void use_link(ortc_edge *e, ortc_use *u)
@@ -383,6 +401,13 @@ bool ortc_node_set_attr(ortc_node *n, const char *name, const ortc_attr *value)
     grown[n->n_attrs] = (ortc_attribute){key, copy};
     n->attrs = grown;
     n->n_attrs++;
+    return true;
+}
+
+bool ortc_node_copy_attrs(ortc_node *n, const ortc_node *from)
+{
+    for (uint32_t i = 0; i < from->n_attrs; i++)
+        if (!ortc_node_set_attr(n, from->attrs[i].name, &from->attrs[i].value)) return false;
     return true;
 }
 

@@ -153,6 +153,7 @@ bool ortc_node_set_in(ortc_node *, uint32_t port, ortc_edge *); /* keeps uses; g
 bool ortc_node_set_out(ortc_node *, uint32_t port, ortc_edge *);
 /* copies deeply; subgraphs are taken */
 bool ortc_node_set_attr(ortc_node *, const char *name, const ortc_attr *);
+bool ortc_node_copy_attrs(ortc_node *, const ortc_node *from); /* all of them; a set one is replaced */
 void ortc_node_drop_attr(ortc_node *, const char *name);
 /* Unlinks a node whose outputs nobody uses. */
 void ortc_node_remove(ortc_node *);
@@ -168,6 +169,11 @@ bool ortc_edge_set_shape(ortc_edge *, const ortc_type *, int32_t rank, const ort
 bool ortc_edge_set_constant(ortc_edge *, ortc_constant *);
 /* takes the reference, also on failure */
 ortc_edge *ortc_graph_constant(ortc_graph *, const char *name, ortc_constant *);
+/* A constant of malloc'ed data, which it takes, also on failure, or of a copy. NULL in, NULL out. */
+ortc_edge *ortc_graph_constant_take(ortc_graph *, ortc_dtype, int32_t rank, const int64_t *dims, void *data,
+                                    size_t bytes, ortc_error *);
+ortc_edge *ortc_graph_constant_copy(ortc_graph *, ortc_dtype, int32_t rank, const int64_t *dims,
+                                    const void *data, size_t bytes, ortc_error *);
 uint32_t ortc_edge_n_uses(const ortc_edge *);
 
 static inline ortc_edge *ortc_node_in_edge(const ortc_node *n, uint32_t i)

@@ -86,14 +86,7 @@ static ortc_edge *window(ortc_normalise *p, ortc_node *before, const form *f, or
 static ortc_edge *beside(ortc_normalise *p, const ortc_constant *b, int32_t rank)
 {
     int64_t dims[1 + MAX_SPATIAL] = {b->count, 1, 1, 1};
-    ortc_constant *made;
-    void *copy = malloc(b->bytes + 1);
-    if (!copy) return NULL;
-    memcpy(copy, b->data, b->bytes);
-    if (ortc_constant_create(b->dtype, rank - 1, dims, copy, b->bytes, free, copy, &made, p->error) !=
-        ORTC_OK)
-        return free(copy), NULL;
-    return ortc_graph_constant(p->graph, NULL, made);
+    return ortc_graph_constant_copy(p->graph, b->dtype, rank - 1, dims, b->data, b->bytes, p->error);
 }
 
 static ortc_status replace(ortc_normalise *p, ortc_node *last)
@@ -119,10 +112,7 @@ static ortc_status replace(ortc_normalise *p, ortc_node *last)
     if (apart) z = ortc_match_apply(p, last, "Add", 2, sum, t, y->rank, y->dims);
     if (z) z = ortc_match_round(p, last, &f.ends, z);
     if (!z) return ortc_no_memory(p->error, 0);
-    ortc_node *as = z->producer;
-    z->producer = NULL;
-    as->out[0] = NULL;
-    return ortc_match_take_place(p, last, as);
+    return ortc_match_take_place(p, last, z->producer);
 }
 
 ortc_status ortc_pass_channel_products(ortc_normalise *p)

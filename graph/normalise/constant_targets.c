@@ -38,18 +38,8 @@ static bool expand_target(const ortc_edge *x, const ortc_edge *y, int64_t *targe
 
 static ortc_status set_target(ortc_normalise *p, ortc_node *n, const int64_t *target, int64_t count)
 {
-    ortc_constant *c;
-    const size_t bytes = (size_t)count * sizeof *target;
-    int64_t *data = malloc(bytes + 1);
-    if (!data) return ortc_no_memory(p->error, bytes);
-    if (bytes) memcpy(data, target, bytes);
-    ortc_status status = ortc_constant_create(ORTC_I64, 1, &count, data, bytes, free, data, &c, p->error);
-    if (status != ORTC_OK) {
-        free(data);
-        return status;
-    }
-    ortc_edge *e = ortc_graph_constant(p->graph, NULL, c);
-    if (!e || !ortc_node_set_in(n, 1, e)) return ortc_no_memory(p->error, bytes);
+    ortc_edge *e = ortc_match_integers(p, target, count);
+    if (!e || !ortc_node_set_in(n, 1, e)) return ortc_no_memory(p->error, 0);
     ortc_node_drop_attr(n, "allowzero"); /* with it a 0 would be an extent */
     p->edits++;
     return ORTC_OK;

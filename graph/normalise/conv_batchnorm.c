@@ -72,8 +72,9 @@ static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
     for (int64_t i = 0; i < w->count / run; i++)
         ortc_weights_scale(t, w->data, weights, i * run, run, by[channel_of(&f, i)]);
     free(by);
-    ortc_edge *new_w = ortc_weights_constant(p, t, w->rank, w->dims, w->bytes, weights);
-    ortc_edge *new_b = ortc_weights_constant(p, t, 1, &channels, (size_t)channels * element, bias);
+    ortc_edge *new_w = ortc_graph_constant_take(p->graph, t, w->rank, w->dims, weights, w->bytes, p->error);
+    ortc_edge *new_b = ortc_graph_constant_take(p->graph, t, 1, &channels, bias, (size_t)channels * element,
+                                                p->error);
     if (!new_w || !new_b || !ortc_node_set_in(conv, 1, new_w) || !ortc_node_set_in(conv, 2, new_b))
         return ortc_no_memory(p->error, w->bytes);
     ortc_weights_note(p, conv, bn->type);

@@ -229,8 +229,9 @@ static ortc_status absorb(ortc_normalise *p, ortc_node *conv, const linear *l, c
         taken = n, y = n->out[0];
         ortc_node_remove(n);
     }
-    ortc_edge *new_w = ortc_weights_constant(p, l->t, l->w->rank, l->w->dims, l->w->bytes, w);
-    ortc_edge *new_b = ortc_weights_constant(p, l->t, 1, &l->filters, bias, b);
+    ortc_edge *new_w = ortc_graph_constant_take(p->graph, l->t, l->w->rank, l->w->dims, w, l->w->bytes,
+                                                p->error);
+    ortc_edge *new_b = ortc_graph_constant_take(p->graph, l->t, 1, &l->filters, b, bias, p->error);
     if (!new_w || !new_b || !ortc_node_set_in(conv, 1, new_w) || !ortc_node_set_in(conv, 2, new_b) ||
         !ortc_node_set_out(conv, 0, y)) /* the result keeps the name that the file gave it */
         return ortc_no_memory(p->error, l->w->bytes);

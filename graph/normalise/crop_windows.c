@@ -66,7 +66,6 @@ static ortc_edge *cropped(ortc_normalise *p, const ortc_constant *w, const kept 
         of[ORTC_MAX_WINDOW_DIMS - spatial + i] = axes[i];
         count *= dims[2 + i] = axes[i].end - axes[i].begin;
     }
-    ortc_constant *made;
     char *data = malloc((size_t)count * size + 1), *to = data;
     if (!data) return NULL;
     /* what is whole behind a dim is a part of its elements */
@@ -83,12 +82,7 @@ static ortc_edge *cropped(ortc_normalise *p, const ortc_constant *w, const kept 
                 const int64_t at = ((f * of[0].taps + a) * of[1].taps + b) * of[2].taps + of[2].begin;
                 memcpy(to, (const char *)w->data + (size_t)at * size, run);
             }
-    if (ortc_constant_create(w->dtype, w->rank, dims, data, (size_t)count * size, free, data, &made, NULL) !=
-        ORTC_OK) {
-        free(data);
-        return NULL;
-    }
-    return ortc_graph_constant(p->graph, NULL, made);
+    return ortc_graph_constant_take(p->graph, w->dtype, w->rank, dims, data, (size_t)count * size, p->error);
 }
 
 static ortc_status crop_window(ortc_normalise *p, ortc_node *n)

@@ -57,22 +57,9 @@ static ortc_status replace(ortc_normalise *p, ortc_node *n, const int64_t *d)
     bool moved = false;
     for (int64_t i = 0; i < count; i++) moved |= d[i] != 0;
     if (moved) {
-        ortc_constant *c;
-        const size_t bytes = (size_t)count * sizeof *d;
-        int64_t *data = malloc(bytes);
-        if (data) memcpy(data, d, bytes);
-        if (!data ||
-            ortc_constant_create(ORTC_I64, 1, &count, data, bytes, free, data, &c, NULL) != ORTC_OK) {
-            free(data);
-            return ortc_no_memory(p->error, bytes);
-        }
-        ortc_edge *by = ortc_graph_constant(p->graph, NULL, c);
-        ortc_node *add = ortc_node_create(p->graph, ortc_op_find("", "Add"), NULL, 2, 1);
-        y = ortc_edge_create(p->graph, NULL);
-        if (!by || !add || !y || !ortc_node_set_in(add, 0, x) || !ortc_node_set_in(add, 1, by) ||
-            !ortc_node_set_out(add, 0, y) || !ortc_edge_set_shape(y, x->type, 1, &count))
-            return ortc_no_memory(p->error, bytes);
-        ortc_node_move_before(add, n);
+        ortc_edge *in[2] = {x, ortc_match_integers(p, d, count)};
+        if (!(y = ortc_match_apply(p, n, "Add", 2, in, x->type->dtype, 1, &count)))
+            return ortc_no_memory(p->error, 0);
     }
     if (!ortc_edge_replace(n->out[0], y)) return ortc_no_memory(p->error, 0);
     ortc_node_remove(n);

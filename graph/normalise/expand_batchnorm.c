@@ -19,7 +19,7 @@ static ortc_edge *by_channel(ortc_normalise *p, const ortc_batchnorm *b, const o
     for (int32_t i = 1; i < x->rank - 1; i++) dims[i] = 1;
     for (int64_t c = 0; c < channels; c++)
         ortc_weights_write(b->t, data, c, factors ? ortc_batchnorm_by(b, c) : ortc_batchnorm_of(b, c, 0));
-    return ortc_weights_constant(p, b->t, x->rank - 1, dims, bytes, data);
+    return ortc_graph_constant_take(p->graph, b->t, x->rank - 1, dims, data, bytes, p->error);
 }
 
 static ortc_status expand(ortc_normalise *p, ortc_node *n)

@@ -18,7 +18,7 @@ static ortc_edge *of_places(ortc_normalise *p, const ortc_constant *b, int64_t p
     if (!data) return NULL;
     for (int64_t i = 0; i < count; i++)
         memcpy(data + (size_t)i * size, (const char *)b->data + (size_t)(i / places) * size, size);
-    return ortc_weights_constant(p, b->dtype, 1, &count, bytes, data);
+    return ortc_graph_constant_take(p->graph, b->dtype, 1, &count, data, bytes, p->error);
 }
 
 /* Whether windows are whole, and side by side: *places of each. */

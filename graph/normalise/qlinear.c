@@ -56,29 +56,17 @@ static float factor(const void *arg, int64_t i)
 static ortc_edge *along_channels(ortc_normalise *p, const ortc_constant *c, int32_t rank)
 {
     int64_t dims[64];
-    ortc_constant *made;
-    char *data = malloc(c->bytes + 1);
-    if (!data || rank > 64) return free(data), NULL;
+    if (rank > 64) return NULL;
     for (int32_t d = 0; d < rank - 1; d++) dims[d] = d == 0 ? c->count : 1;
-    memcpy(data, c->data, c->bytes);
-    if (ortc_constant_create(c->dtype, rank - 1, dims, data, c->bytes, free, data, &made, p->error) !=
-        ORTC_OK)
-        return free(data), NULL;
-    return ortc_graph_constant(p->graph, NULL, made);
+    return ortc_graph_constant_copy(p->graph, c->dtype, rank - 1, dims, c->data, c->bytes, p->error);
 }
 
 /* A scalar of the same type as a constant of one element. */
 static ortc_edge *scalar(ortc_normalise *p, ortc_edge *e)
 {
     const ortc_constant *c = e->constant;
-    ortc_constant *made;
-    char *data;
-    if (c->rank == 0) return e;
-    if (!(data = malloc(c->bytes + 1))) return NULL;
-    memcpy(data, c->data, c->bytes);
-    if (ortc_constant_create(c->dtype, 0, NULL, data, c->bytes, free, data, &made, p->error) != ORTC_OK)
-        return free(data), NULL;
-    return ortc_graph_constant(p->graph, NULL, made);
+    return c->rank == 0 ? e
+                        : ortc_graph_constant_copy(p->graph, c->dtype, 0, NULL, c->data, c->bytes, p->error);
 }
 
 /* The form in the place of n: its last node, which makes n's result. NULL: no memory. */
@@ -90,9 +78,8 @@ static ortc_node *write(ortc_normalise *p, ortc_node *n, const form *f)
     ortc_edge *scales = ortc_graph_along(g, y->rank, f->channel, f->b->count, factor, f, p->error),
               *one = ortc_match_constant(p, ORTC_F32, 1), *zero = scalar(p, f->y_zero);
     if (!product || !scales || !one || !zero) return NULL;
-    if (f->channel == 1 && !strcmp(f->product, "ConvInteger"))
-        for (uint32_t i = 0; i < n->n_attrs; i++)
-            if (!ortc_node_set_attr(product, n->attrs[i].name, &n->attrs[i].value)) return NULL;
+    if (f->channel == 1 && !strcmp(f->product, "ConvInteger") && !ortc_node_copy_attrs(product, n))
+        return NULL;
     if (f->bias) {
         ortc_edge *bias = along_channels(p, f->bias->constant, y->rank);
         product = bias ? ortc_node_like(g, n, "Add", ORTC_I32, y, 2, (ortc_edge *[]){product->out[0], bias})
@@ -104,7 +91,6 @@ static ortc_node *write(ortc_normalise *p, ortc_node *n, const form *f)
                                      (ortc_edge *[]){mul->out[0], one, zero});
     if (!last) return NULL;
     last->name = n->name;
-    last->out[0]->producer = NULL;
     n->out[0] = NULL;
     return ortc_node_set_out(last, 0, y) ? last : NULL;
 }
@@ -123,9 +109,7 @@ ortc_status ortc_pass_qlinear(ortc_normalise *p)
         ortc_node_remove(n);
         ORTC_TRY(ortc_match_raise(p, n->op, last, in, n_in, &made));
         if (!made) continue; /* cannot be: all that is read is the node's, or constant */
-        for (uint32_t i = 0; i < n->n_attrs; i++)
-            if (!ortc_node_set_attr(made, n->attrs[i].name, &n->attrs[i].value))
-                return ortc_no_memory(p->error, 0);
+        if (!ortc_node_copy_attrs(made, n)) return ortc_no_memory(p->error, 0);
     }
     return ORTC_OK;
 }

@@ -70,18 +70,10 @@ static bool holds(float f, ortc_dtype t)
 
 ortc_edge *ortc_match_constant(ortc_normalise *p, ortc_dtype t, double v)
 {
-    ortc_constant *c;
     const float f = (float)v;
     const uint16_t h = t == ORTC_F32 ? 0 : ortc_half_encode(v, t);
-    const size_t bytes = t == ORTC_F32 ? sizeof f : sizeof h;
-    void *data = malloc(bytes);
-    if (!data) return NULL;
-    memcpy(data, t == ORTC_F32 ? (const void *)&f : &h, bytes);
-    if (ortc_constant_create(t, 0, NULL, data, bytes, free, data, &c, NULL) != ORTC_OK) {
-        free(data);
-        return NULL;
-    }
-    return ortc_graph_constant(p->graph, NULL, c);
+    return ortc_graph_constant_copy(p->graph, t, 0, NULL, t == ORTC_F32 ? (const void *)&f : &h,
+                                    t == ORTC_F32 ? sizeof f : sizeof h, p->error);
 }
 
 bool ortc_match_narrows(const ortc_edge *e, ortc_dtype t)
@@ -101,34 +93,22 @@ ortc_edge *ortc_match_narrow(ortc_normalise *p, ortc_edge *e, ortc_dtype t)
 {
     const ortc_constant *c = e && ortc_match_narrows(e, t) ? e->constant : NULL;
     if (!c || c->dtype == t) return c ? e : NULL;
-    ortc_constant *narrow;
     uint16_t *data = malloc((size_t)c->count * sizeof *data + 1);
     for (int64_t i = 0; data && i < c->count; i++) {
         float f;
         memcpy(&f, (const char *)c->data + i * 4, sizeof f);
         data[i] = ortc_half_encode((double)f, t);
     }
-    if (!data || ortc_constant_create(t, c->rank, c->dims, data, (size_t)c->count * sizeof *data, free, data,
-                                      &narrow, NULL) != ORTC_OK) {
-        free(data);
-        return NULL;
-    }
-    return ortc_graph_constant(p->graph, NULL, narrow);
+    return ortc_graph_constant_take(p->graph, t, c->rank, c->dims, data, (size_t)c->count * sizeof *data,
+                                    p->error);
 }
 
 /* ---- Raising ------------------------------------------------------------------------------------------- */
 
 ortc_edge *ortc_match_integers(ortc_normalise *p, const int64_t *values, int64_t count)
 {
-    const size_t bytes = (size_t)count * sizeof *values;
-    ortc_constant *c;
-    int64_t *data = malloc(bytes);
-    if (!data) return NULL;
-    memcpy(data, values, bytes);
-    if (ortc_constant_create(ORTC_I64, 1, &count, data, bytes, free, data, &c, NULL) == ORTC_OK)
-        return ortc_graph_constant(p->graph, NULL, c);
-    free(data);
-    return NULL;
+    return ortc_graph_constant_copy(p->graph, ORTC_I64, 1, &count, values, (size_t)count * sizeof *values,
+                                    p->error);
 }
 
 ortc_edge *ortc_match_apply(ortc_normalise *p, ortc_node *before, const char *op, uint32_t n_in,

@@ -37,10 +37,7 @@ static ortc_status raise(ortc_normalise *p, const ortc_node *n, ortc_node *last,
     for (uint32_t i = 1; i < n->n_in; i++)
         if (n->in[i] && !(in[i] = ortc_match_narrow(p, n->in[i], t))) return ortc_no_memory(p->error, 0);
     ORTC_TRY(ortc_match_raise(p, n->op, last, in, n->n_in, &raised));
-    for (uint32_t i = 0; raised && i < n->n_attrs; i++)
-        if (!ortc_node_set_attr(raised, n->attrs[i].name, &n->attrs[i].value))
-            return ortc_no_memory(p->error, 0);
-    return ORTC_OK;
+    return raised && !ortc_node_copy_attrs(raised, n) ? ortc_no_memory(p->error, 0) : ORTC_OK;
 }
 
 ortc_status ortc_pass_raise_casts(ortc_normalise *p)

@@ -52,19 +52,14 @@ static ortc_edge *vector(ortc_normalise *p, const ortc_edge *e, double v, int64_
     const size_t each = ortc_dtype_bits(t) / 8, bytes = (size_t)channels * each;
     const float f = (float)v;
     const uint16_t h = t == ORTC_F32 ? 0 : ortc_half_encode(v, t);
-    ortc_constant *made;
     char *data = malloc(bytes + 1);
-    if (!data) return NULL;
-    for (int64_t c = 0; c < channels; c++)
+    for (int64_t c = 0; data && c < channels; c++)
         memcpy(data + (size_t)c * each,
                e               ? (const char *)e->constant->data + (size_t)c * each
                : t == ORTC_F32 ? (const void *)&f
                                : (const void *)&h,
                each);
-    if (ortc_constant_create(t, 1, &channels, data, bytes, free, data, &made, p->error) == ORTC_OK)
-        return ortc_graph_constant(p->graph, NULL, made);
-    free(data);
-    return NULL;
+    return ortc_graph_constant_take(p->graph, t, 1, &channels, data, bytes, p->error);
 }
 
 typedef struct form {
@@ -110,17 +105,12 @@ static ortc_status move_roundings(ortc_normalise *p, const form *f)
                                          flat->rank, flat->dims),
                         f->n->in[1], f->n->in[2]};
     ortc_edge *z = ortc_match_apply(p, last, "InstanceNormalization", 3, in, t, flat->rank, flat->dims);
-    for (uint32_t i = 0; z && i < f->n->n_attrs; i++)
-        if (!ortc_node_set_attr(z->producer, f->n->attrs[i].name, &f->n->attrs[i].value)) z = NULL;
-    if (!z) return ortc_no_memory(p->error, 0);
+    if (!z || !ortc_node_copy_attrs(z->producer, f->n)) return ortc_no_memory(p->error, 0);
     z->producer->name = f->n->name;
     z = ortc_match_apply(p, last, "Reshape", 2, (ortc_edge *[]){z, last->in[1]}, t, y->rank, y->dims);
     if (z) z = ortc_match_round(p, last, &f->behind, z);
     if (!z) return ortc_no_memory(p->error, 0);
-    ortc_node *as = z->producer;
-    z->producer = NULL;
-    as->out[0] = NULL;
-    return ortc_match_take_place(p, last, as);
+    return ortc_match_take_place(p, last, z->producer);
 }
 
 static ortc_status raise(ortc_normalise *p, const form *f)

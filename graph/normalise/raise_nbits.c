@@ -184,17 +184,6 @@ static void turn_any(const few_bits *f, uint8_t *out)
                           << (k * f->width % 8));
 }
 
-/* Takes data over. */
-static ortc_edge *constant(ortc_normalise *p, ortc_dtype t, int32_t rank, const int64_t *dims, void *data,
-                           size_t bytes)
-{
-    ortc_constant *c;
-    if (!data) return NULL;
-    if (ortc_constant_create(t, rank, dims, data, bytes, free, data, &c, p->error) != ORTC_OK)
-        return free(data), NULL;
-    return ortc_graph_constant(p->graph, NULL, c);
-}
-
 static void let_go(void *c) { ortc_constant_release(c); }
 
 /* The bytes of another constant as a tensor of another type and shape. */
@@ -224,7 +213,7 @@ static ortc_edge *weights(ortc_normalise *p, const few_bits *f)
             data[i] = ((const uint8_t *)f->w->data)[i] ^ (uint8_t)(f->bits == 8 ? f->flip : f->flip * 17);
     else
         turn_any(f, data);
-    return constant(p, ORTC_U8, 3, dims, data, bytes);
+    return ortc_graph_constant_take(p->graph, ORTC_U8, 3, dims, data, bytes, p->error);
 }
 
 static int64_t scale_at(const few_bits *f, int64_t n, int64_t b)
@@ -240,7 +229,7 @@ static ortc_edge *scales(ortc_normalise *p, const few_bits *f)
     for (int64_t i = 0; data && i < f->n * f->blocks; i++)
         memcpy(data + (size_t)i * each,
                (const char *)f->scale->data + (size_t)scale_at(f, i / f->blocks, i % f->blocks) * each, each);
-    return constant(p, f->scale->dtype, 2, dims, data, bytes);
+    return ortc_graph_constant_take(p->graph, f->scale->dtype, 2, dims, data, bytes, p->error);
 }
 
 static unsigned zero_at(const few_bits *f, int64_t n, int64_t b)
@@ -260,7 +249,8 @@ static ortc_edge *zeros(ortc_normalise *p, const few_bits *f, ortc_dtype t, int3
             data[i * f->width / 8] |= (uint8_t)(zero_at(f, n, b) << (i * f->width % 8));
         }
     const int64_t count = f->n * f->blocks;
-    return constant(p, t, rank, dims, data, t == ORTC_U4 ? (size_t)(count + 1) / 2 : (size_t)(f->n * row));
+    return ortc_graph_constant_take(p->graph, t, rank, dims, data,
+                                    t == ORTC_U4 ? (size_t)(count + 1) / 2 : (size_t)(f->n * row), p->error);
 }
 
 /* ---- The node ------------------------------------------------------------------------------------------ */

@@ -108,19 +108,7 @@ static bool match(const ortc_node *n, rotary_form *f, ortc_edge **cos, ortc_edge
 
 /* ---- Halves -------------------------------------------------------------------------------------------- */
 
-static ortc_edge *ints(ortc_normalise *p, int64_t value)
-{
-    const int64_t one = 1;
-    ortc_constant *c;
-    int64_t *data = malloc(sizeof *data);
-    if (!data) return NULL;
-    *data = value;
-    if (ortc_constant_create(ORTC_I64, 1, &one, data, sizeof *data, free, data, &c, p->error) != ORTC_OK) {
-        free(data);
-        return NULL;
-    }
-    return ortc_graph_constant(p->graph, NULL, c);
-}
+static ortc_edge *ints(ortc_normalise *p, int64_t value) { return ortc_match_integers(p, &value, 1); }
 
 static ortc_edge *apply(ortc_normalise *p, ortc_node *before, const char *op, ortc_edge *const *in,
                         uint32_t n_in, int32_t rank, const ortc_dim *dims)

@@ -30,10 +30,8 @@ static ortc_edge *same(ortc_normalise *p, ortc_node *before, const ortc_node *of
         return NULL;
     for (uint32_t i = 1; i < of->n_in; i++)
         if (of->in[i] && !ortc_node_set_in(n, i, of->in[i])) return NULL;
-    for (uint32_t i = 0; i < of->n_attrs; i++)
-        if (strcmp(of->attrs[i].name, "axis") != 0 &&
-            !ortc_node_set_attr(n, of->attrs[i].name, &of->attrs[i].value))
-            return NULL;
+    if (!ortc_node_copy_attrs(n, of)) return NULL;
+    ortc_node_drop_attr(n, "axis"); /* of one scale, and of another rank */
     ortc_node_move_before(n, before);
     return y;
 }

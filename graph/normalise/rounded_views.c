@@ -20,9 +20,8 @@ static ortc_status move(ortc_normalise *p, ortc_node *n)
     if (!is_view(view) || ortc_edge_n_uses(e) != 1) return ORTC_OK;
     ortc_edge *in[2] = {ortc_match_round(p, n, &r, view->in[0]), view->n_in > 1 ? view->in[1] : NULL};
     ortc_edge *y = ortc_match_apply(p, n, view->type, view->n_in, in, e->type->dtype, e->rank, e->dims);
-    for (uint32_t i = 0; y && i < view->n_attrs; i++)
-        if (!ortc_node_set_attr(y->producer, view->attrs[i].name, &view->attrs[i].value)) y = NULL;
-    if (!y || !ortc_node_set_in(n, 0, y)) return ortc_no_memory(p->error, 0);
+    if (!y || !ortc_node_copy_attrs(y->producer, view) || !ortc_node_set_in(n, 0, y))
+        return ortc_no_memory(p->error, 0);
     y->producer->name = view->name;
     p->edits++; /* what was there, without readers, is left to dead-nodes */
     return ORTC_OK;

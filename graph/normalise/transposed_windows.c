@@ -46,8 +46,9 @@ static bool read_form(ortc_node *n, form *f)
 {
     ortc_quantised x;
     size_t n_strides, n_pads, n_shape;
+    if (!ortc_match_is(n, "ConvTranspose")) return false;
     const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
-    if (!y || n->n_in < 2 || !n->in[0] || !n->in[1] || !ortc_read_dequantised(n->in[0], &x) ||
+    if (!y || !y->uses || n->n_in < 2 || !n->in[0] || !n->in[1] || !ortc_read_dequantised(n->in[0], &x) ||
         x.scale->count != 1 || !read_weights(n, f))
         return false;
     const int64_t *strides = ortc_node_ints(n, "strides", &n_strides),
@@ -83,7 +84,7 @@ static bool read_form(ortc_node *n, form *f)
 bool ortc_transposed_windows_takes(ortc_node *n)
 {
     form f;
-    return ortc_match_is(n, "ConvTranspose") && n->out[0] && n->out[0]->uses && read_form(n, &f);
+    return read_form(n, &f);
 }
 
 /* ---- What follows -------------------------------------------------------------------------------------- */
@@ -135,15 +136,10 @@ static ortc_edge *repeated(ortc_normalise *p, ortc_edge *e, int64_t times)
     if (c->count == 1) return e;
     int64_t dims[2 + SPATIAL];
     char *data = malloc(c->bytes * (size_t)times + 1);
-    ortc_constant *made;
-    if (!data) return NULL;
-    for (int64_t i = 0; i < times; i++) memcpy(data + (size_t)i * c->bytes, c->data, c->bytes);
+    for (int64_t i = 0; data && i < times; i++) memcpy(data + (size_t)i * c->bytes, c->data, c->bytes);
     for (int32_t d = 0; d < c->rank; d++) dims[d] = c->dims[d] == c->count ? c->count * times : c->dims[d];
-    if (ortc_constant_create(c->dtype, c->rank, dims, data, c->bytes * (size_t)times, free, data, &made,
-                             p->error) == ORTC_OK)
-        return ortc_graph_constant(p->graph, NULL, made);
-    free(data);
-    return NULL;
+    return ortc_graph_constant_take(p->graph, c->dtype, c->rank, dims, data, c->bytes * (size_t)times,
+                                    p->error);
 }
 
 /* W' [place, filter][channel][taps], turned around. */
@@ -154,9 +150,7 @@ static ortc_edge *turned(ortc_normalise *p, const form *f)
                   dims[4] = {f->places * f->filters, f->channels, f->taps[0], f->taps[1]};
     const char *from = w->data;
     char *data = malloc(w->bytes + 1);
-    ortc_constant *made;
-    if (!data) return NULL;
-    for (int64_t c = 0; c < f->channels; c++)
+    for (int64_t c = 0; data && c < f->channels; c++)
         for (int64_t m = 0; m < f->filters; m++)
             for (int64_t i = 0; i < k0; i++)
                 for (int64_t j = 0; j < k1; j++) {
@@ -164,10 +158,7 @@ static ortc_edge *turned(ortc_normalise *p, const form *f)
                                   tap = (f->taps[0] - 1 - i / s) * f->taps[1] + f->taps[1] - 1 - j / s;
                     data[((place * f->filters + m) * f->channels + c) * area + tap] = *from++;
                 }
-    if (ortc_constant_create(w->dtype, 4, dims, data, w->bytes, free, data, &made, p->error) == ORTC_OK)
-        return ortc_graph_constant(p->graph, NULL, made);
-    free(data);
-    return NULL;
+    return ortc_graph_constant_take(p->graph, w->dtype, 4, dims, data, w->bytes, p->error);
 }
 
 /* The convolution, before another node; NULL: no memory. */
@@ -201,8 +192,7 @@ static ortc_edge *same(ortc_normalise *p, const form *f, const ortc_node *of, co
         ortc_edge *in = of->in[i] == old ? x : of->in[i] ? repeated(p, of->in[i], f->places) : NULL;
         if (of->in[i] && (!in || !ortc_node_set_in(n, i, in))) return NULL;
     }
-    for (uint32_t i = 0; i < of->n_attrs; i++)
-        if (!ortc_node_set_attr(n, of->attrs[i].name, &of->attrs[i].value)) return NULL;
+    if (!ortc_node_copy_attrs(n, of)) return NULL;
     ortc_node_move_before(n, before);
     return y;
 }
@@ -234,10 +224,7 @@ static ortc_status replace(ortc_normalise *p, const form *f)
     for (uint32_t i = 0; z && i < n; i++) z = same(p, f, behind[i], i ? behind[i - 1]->out[0] : y, z, last);
     if (z) z = spread(p, f, z, last);
     if (!z) return ortc_no_memory(p->error, 0);
-    ortc_node *as = z->producer;
-    z->producer = NULL;
-    as->out[0] = NULL;
-    ORTC_TRY(ortc_match_take_place(p, last, as));
+    ORTC_TRY(ortc_match_take_place(p, last, z->producer));
     for (uint32_t i = n; i-- > 0;) /* what the last one has read */
         ortc_node_remove(i ? (ortc_node *)(uintptr_t)behind[i - 1] : f->n);
     return ORTC_OK;
@@ -248,7 +235,7 @@ ortc_status ortc_pass_transposed_windows(ortc_normalise *p)
     for (ortc_node *n = p->graph->first, *before; n; n = before ? before->next : p->graph->first) {
         form f;
         before = n;
-        if (!ortc_transposed_windows_takes(n) || !read_form(n, &f)) continue;
+        if (!read_form(n, &f)) continue;
         before = n->prev; /* n goes, and what is behind it */
         ORTC_TRY(replace(p, &f));
     }

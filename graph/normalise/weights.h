@@ -91,18 +91,6 @@ static inline double ortc_batchnorm_of(const ortc_batchnorm *b, int64_t c, doubl
            ortc_weights_read(b->t, b->shift->data, c);
 }
 
-/* A constant of malloc'ed data, which is the graph's from now on; NULL: no memory. */
-static inline ortc_edge *ortc_weights_constant(ortc_normalise *p, ortc_dtype t, int32_t rank,
-                                               const int64_t *dims, size_t bytes, void *data)
-{
-    ortc_constant *c;
-    if (ortc_constant_create(t, rank, dims, data, bytes, free, data, &c, p->error) != ORTC_OK) {
-        free(data);
-        return NULL;
-    }
-    return ortc_graph_constant(p->graph, NULL, c);
-}
-
 /* Notes that a node of this type has gone into n. */
 static inline void ortc_weights_note(ortc_normalise *p, ortc_node *n, const char *type)
 {

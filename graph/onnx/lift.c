@@ -214,8 +214,7 @@ static ortc_status fill_body(ortc_lift *l, ortc_graph *g, ortc_node *inner, uint
     inner->version = n->version;
     inner->n_captures = n->n_captures;
     *turns = 0;
-    for (uint32_t i = 0; i < n->n_attrs; i++)
-        if (!ortc_node_set_attr(inner, n->attrs[i].name, &n->attrs[i].value)) return ortc_lift_no_memory(l);
+    if (!ortc_node_copy_attrs(inner, n)) return ortc_lift_no_memory(l);
     for (uint32_t i = 0; i < n->n_in; i++) {
         const ortc_edge *e = n->in[i];
         const int32_t less = i < n_data;

@@ -200,12 +200,9 @@ static ortc_edge *rounded_constant(pass *p, const ortc_edge *e)
                    ? ortc_graph_constant(p->s->graph, NULL, made)
                    : NULL;
     uint16_t *data = malloc((size_t)c->count * sizeof *data + 1);
-    if (!data) return NULL;
-    ortc_constant_round(c, data);
-    if (ortc_constant_create(ORTC_BF16, c->rank, c->dims, data, (size_t)c->count * sizeof *data, free, data,
-                             &made, p->s->error) != ORTC_OK)
-        return free(data), NULL;
-    return ortc_graph_constant(p->s->graph, NULL, made);
+    if (data) ortc_constant_round(c, data);
+    return ortc_graph_constant_take(p->s->graph, ORTC_BF16, c->rank, c->dims, data,
+                                    (size_t)c->count * sizeof *data, p->s->error);
 }
 
 static ortc_edge *cast_of(pass *p, ortc_edge *e, ortc_node *before, ortc_dtype t)

@@ -117,12 +117,8 @@ static ortc_edge *turned(ortc_specialise *s, const ortc_constant *c)
 {
     const int64_t n = c->dims[0], k = c->dims[1], dims[2] = {k, n};
     char *to = malloc(c->bytes + 1);
-    ortc_constant *made;
-    if (!to) return NULL;
-    ortc_transpose_bytes(n, k, c->data, k, to, n);
-    if (ortc_constant_create(c->dtype, 2, dims, to, c->bytes, free, to, &made, s->error) != ORTC_OK)
-        return free(to), NULL;
-    return ortc_graph_constant(s->graph, NULL, made);
+    if (to) ortc_transpose_bytes(n, k, c->data, k, to, n);
+    return ortc_graph_constant_take(s->graph, c->dtype, 2, dims, to, c->bytes, s->error);
 }
 
 typedef struct made {
@@ -141,9 +137,7 @@ static bool build(ortc_specialise *s, ortc_node *n, const form *f, made *m)
     const uint32_t n_in = f->b.zero ? 4 : f->a.zero ? 3 : 2;
     ortc_node *product = ortc_node_like(g, n, f->op, ORTC_I32, n->out[0], n_in, in);
     if (!product) return false;
-    if (!strcmp(f->op, "ConvInteger"))
-        for (uint32_t i = 0; i < n->n_attrs; i++)
-            if (!ortc_node_set_attr(product, n->attrs[i].name, &n->attrs[i].value)) return false;
+    if (!strcmp(f->op, "ConvInteger") && !ortc_node_copy_attrs(product, n)) return false;
     product->name = n->name;
     m->nodes[0] = product;
     if (!ortc_scale_sums(g, n, product->out[0], scale, &m->nodes[1], &m->nodes[2])) return false;
