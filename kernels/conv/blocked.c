@@ -438,61 +438,19 @@ size_t ortc_blocked_first_bytes(const ortc_blocked_plan *p)
     return (size_t)(p->group * p->outs * (p->leaves_out ? 1 + p->taps : 1)) * ORTC_BLOCK * sizeof(int32_t);
 }
 
-typedef struct first_job {
-    const ortc_blocked_plan *p;
-    const char *w;
-    int32_t zero, *to;
-} first_job;
-
-/* Sums of weights at each tap: as tiles of one pixel, all ones, of as many blocks as there may be, which do
- * not wait for each other. */
-static void tap_sums(void *arg, int64_t begin, int64_t end, void *scratch)
+void ortc_blocked_first(const ortc_blocked_plan *p, int32_t zero, const int32_t *tap_sums, void *space,
+                        ortc_blocked_args *a)
 {
-    static const int32_t zeros[2 * ORTC_BLOCK];
-    const first_job *j = arg;
-    const ortc_blocked_plan *p = j->p;
-    const int64_t tap_words = p->step * ORTC_BLOCK, block_words = p->ins * p->taps * tap_words, none = 0,
-                  next = p->taps * tap_words * 4;
-    int32_t ones[ORTC_BLOCK / ORTC_BLOCKED_WORD];
-    (void)scratch;
-    memset(ones, 1, sizeof ones);
-    for (int64_t b = begin, n; b < end; b += n) {
-        n = min64((int64_t)p->uk->most_blocks, end - b);
-        for (int64_t t = 0; t < p->taps; t++) {
-            int32_t *to = j->to + (b * p->taps + t) * ORTC_BLOCK;
-            const ortc_blocked_tile tile = {.x = (const float *)(const void *)ones,
-                                            .offset = &none,
-                                            .jump = &next,
-                                            .groups = (size_t)p->ins,
-                                            .taps = 1,
-                                            .depth = (size_t)p->depth,
-                                            .w = j->w + (b * block_words + t * tap_words) * 4,
-                                            .w_block = (size_t)block_words,
-                                            .bias = (const float *)(const void *)zeros,
-                                            .y = (float *)(void *)to,
-                                            .y_block = (size_t)(p->taps * ORTC_BLOCK)};
-            p->bytes->some(1, (size_t)n, &tile);
-            for (int64_t i = 0; i < n * ORTC_BLOCK; i++)
-                to[i / ORTC_BLOCK * p->taps * ORTC_BLOCK + i % ORTC_BLOCK] *= -j->zero;
-        }
-    }
-}
-
-int32_t ortc_blocked_first(const ortc_blocked_plan *p, int32_t zero, void *space, ortc_blocked_args *a,
-                           const ortc_product_threads *threads)
-{
-    const int64_t blocks = p->group * p->outs;
+    const int64_t n = p->group * p->outs * ORTC_BLOCK;
     const int32_t *sums = (const int32_t *)(const void *)((const char *)a->w +
-                                                          ortc_blocked_word_bytes(blocks, p->ins, p->taps,
-                                                                                  p->step));
-    int32_t *first = space;
-    for (int64_t i = 0; i < blocks * ORTC_BLOCK; i++) first[i] = -zero * sums[i];
+                                                          ortc_blocked_word_bytes(p->group * p->outs, p->ins,
+                                                                                  p->taps, p->step));
+    int32_t *first = space, *of_taps = first + n;
+    for (int64_t i = 0; i < n; i++) first[i] = -zero * sums[i];
     a->zero = (uint8_t)zero;
     a->bias = (const float *)(const void *)first;
-    a->first = p->leaves_out && zero ? first + blocks * ORTC_BLOCK : NULL;
-    first_job j = {p, a->w, zero, first + blocks * ORTC_BLOCK};
-    return a->first ? threads->parallel(threads->context, blocks, (int64_t)p->uk->most_blocks, tap_sums, &j)
-                    : ORTC_OK;
+    a->first = p->leaves_out && zero ? of_taps : NULL;
+    for (int64_t i = 0; a->first && i < n * p->taps; i++) of_taps[i] = -zero * tap_sums[i];
 }
 
 int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *a,

@@ -120,11 +120,16 @@ int32_t ortc_blocked_run(const ortc_blocked_plan *p, const ortc_blocked_args *ar
                          const ortc_product_threads *threads);
 
 /* Of bytes: what sums begin with for what is beside the image, `zero`, which is in args->zero as it is read:
- * minus it, times the sums of filters, which are behind the weights. Fills args->bias and args->first, in so
- * many bytes of `space`. */
+ * minus it, times the sums of filters, which are behind the weights, and where the plan leaves out taps, of
+ * each tap. Fills args->bias and args->first, in so many bytes of `space`. */
 size_t ortc_blocked_first_bytes(const ortc_blocked_plan *p);
-int32_t ortc_blocked_first(const ortc_blocked_plan *p, int32_t zero, void *space, ortc_blocked_args *args,
-                           const ortc_product_threads *threads);
+void ortc_blocked_first(const ortc_blocked_plan *p, int32_t zero, const int32_t *tap_sums, void *space,
+                        ortc_blocked_args *args);
+/* Sums of W's filters, u8 moved by 128, at each tap: s32 [group * outs][taps][16]. Of joined groups W is as
+ * it was before. */
+size_t ortc_blocked_tap_sums_bytes(const ortc_conv_geometry *g);
+int32_t ortc_blocked_tap_sums(const ortc_conv_geometry *g, ortc_dtype type, const void *w, int32_t *sums,
+                              const ortc_product_threads *threads);
 
 /* ---- What the ways over blocks share ------------------------------------------------------------------- */
 

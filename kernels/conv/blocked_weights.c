@@ -267,3 +267,60 @@ int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, i
         ortc_convert_get()->widen[a.type](1, a.dst + i * 2, (float *)dst + i);
     return status;
 }
+
+/* ---- Sums at each tap ---------------------------------------------------------------------------------- */
+
+size_t ortc_blocked_tap_sums_bytes(const ortc_conv_geometry *g)
+{
+    return (size_t)(g->group * ceil_div(g->filters, ORTC_BLOCK) * g->kernel_count * ORTC_BLOCK) *
+           sizeof(int32_t);
+}
+
+typedef struct sums_arg {
+    const ortc_conv_geometry *g;
+    int is_signed;
+    const uint8_t *w;
+    int32_t *sums;
+} sums_arg;
+
+/* A filter, [channel][tap]: some channels are added to the next as they lie. */
+static void filter_sums(const uint8_t *w, int is_signed, int64_t channels, int64_t taps, int32_t *to)
+{
+    enum { SOME = 16 };
+    int32_t beside[SOME * ORTC_BLOCKED_SEEN] = {0};
+    const int64_t all = channels * taps, part = SOME * taps;
+    for (int64_t i = 0; i < all; i += part) {
+        const int64_t n = min64(part, all - i);
+        for (int64_t k = 0; k < n && is_signed; k++) beside[k] += (int8_t)w[i + k];
+        for (int64_t k = 0; k < n && !is_signed; k++) beside[k] += w[i + k];
+    }
+    for (int64_t t = 0; t < taps; t++) {
+        int32_t sum = is_signed ? 0 : -128 * (int32_t)channels;
+        for (int64_t k = t; k < part; k += taps) sum += beside[k];
+        to[t * ORTC_BLOCK] = sum;
+    }
+}
+
+static void tap_sums(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const sums_arg *a = arg;
+    const ortc_conv_geometry *g = a->g;
+    const int64_t outs = ceil_div(g->filters, ORTC_BLOCK), taps = g->kernel_count,
+                  channels = g->channels / max64(g->joined, 1);
+    (void)scratch;
+    for (int64_t b = begin; b < end; b++) {
+        const int64_t first = b % outs * ORTC_BLOCK, n = min64(ORTC_BLOCK, g->filters - first);
+        const uint8_t *w = a->w + (b / outs * g->filters + first) * channels * taps;
+        int32_t *to = a->sums + b * taps * ORTC_BLOCK;
+        memset(to, 0, (size_t)(taps * ORTC_BLOCK) * sizeof *to);
+        for (int64_t o = 0; o < n; o++)
+            filter_sums(w + o * channels * taps, a->is_signed, channels, taps, to + o);
+    }
+}
+
+int32_t ortc_blocked_tap_sums(const ortc_conv_geometry *g, ortc_dtype type, const void *w, int32_t *sums,
+                              const ortc_product_threads *threads)
+{
+    sums_arg a = {g, type == ORTC_I8, w, sums};
+    return threads->parallel(threads->context, g->group * ceil_div(g->filters, ORTC_BLOCK), 1, tap_sums, &a);
+}

@@ -13,11 +13,6 @@
 
 #define FORM ((uint64_t)0xfe3 << 32)
 
-typedef struct few_plan {
-    ortc_few_plan few;
-    const ortc_packed *packed;
-} few_plan;
-
 /* ---- What both do -------------------------------------------------------------------------------------- */
 
 static ortc_status offer(const ortc_question *q, const ortc_conv_geometry *g, int integers, ortc_offer *o,
@@ -42,19 +37,18 @@ static ortc_status offer(const ortc_question *q, const ortc_conv_geometry *g, in
 
 static ortc_status make_plan(ortc_plan *p, const ortc_conv_geometry *g, void **out)
 {
-    const ortc_dtype w = p->in[1].dtype;
-    few_plan *f = calloc(1, sizeof *f);
-    if (!f || !ortc_few_plan_init(g, p->in[0].dtype, &f->few)) {
+    ortc_few_plan *f = calloc(1, sizeof *f);
+    if (!f || !ortc_few_plan_init(g, p->in[0].dtype, f)) {
         free(f);
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
-    const ortc_status s = ortc_few_pack(p, &f->few, g, w, &f->packed);
+    const ortc_status s = ortc_few_pack(p, f, g);
     if (s) {
-        ortc_few_plan_deinit(&f->few);
+        ortc_few_plan_deinit(f);
         free(f);
         return s;
     }
-    ortc_plan_workspace(p, ortc_few_space(&f->few), f->few.scratch);
+    ortc_plan_workspace(p, ortc_few_space(f), f->scratch);
     ortc_conv_plan_cost(p, g, p->in[0].dtype);
     *out = f;
     return ORTC_OK;
@@ -62,9 +56,9 @@ static ortc_status make_plan(ortc_plan *p, const ortc_conv_geometry *g, void **o
 
 static void release_plan(const void *state, void *pstate)
 {
-    few_plan *f = pstate;
+    ortc_few_plan *f = pstate;
     (void)state;
-    if (f) ortc_few_plan_deinit(&f->few);
+    if (f) ortc_few_plan_deinit(f);
     free(f);
 }
 
@@ -93,14 +87,14 @@ static void end(const void *arg, int64_t channel, int64_t element, int64_t n, vo
 static ortc_status run(const void *state, const void *pstate, ortc_call *call)
 {
     const ortc_conv_state *s = state;
-    const few_plan *f = pstate;
+    const ortc_few_plan *f = pstate;
     const ortc_plane_end ends = {&s->tail,
                                  call->in,
-                                 f->few.type,
+                                 f->type,
                                  ortc_call_data(call, ortc_conv_bias_port(&s->tail)),
                                  ortc_call_data(call, s->tail.residual),
                                  call->out[0].data};
-    return ortc_few_run(&f->few, f->packed, 0, call->workspace, call, end, &ends);
+    return ortc_few_run(f, 0, call->workspace, call, end, &ends);
 }
 
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
@@ -162,11 +156,11 @@ static void end_integer(const void *arg, int64_t channel, int64_t element, int64
 static ortc_status run_integer(const void *state, const void *pstate, ortc_call *call)
 {
     const ortc_conv_integer_state *s = state;
-    const few_plan *f = pstate;
+    const ortc_few_plan *f = pstate;
     const integer_end ends = {&s->tail, call};
     int32_t zero;
-    ORTC_TRY(ortc_conv_integer_zero(call, f->few.dense.flip, &zero));
-    return ortc_few_run(&f->few, f->packed, zero, call->workspace, call, end_integer, &ends);
+    ORTC_TRY(ortc_conv_integer_zero(call, f->dense.flip, &zero));
+    return ortc_few_run(f, zero, call->workspace, call, end_integer, &ends);
 }
 
 const ortc_kernel ortc_conv_integer_few = {.size = ORTC_SIZED(ortc_kernel),

@@ -19,8 +19,8 @@
 
 typedef struct blocks_plan {
     ortc_blocked_plan dense;
-    const ortc_packed *packed;
-    ortc_int_ends *ends; /* NULL: results go by the tail's passes */
+    const ortc_packed *packed, *tap_sums; /* NULL: no taps are left out */
+    ortc_int_ends *ends;                  /* NULL: results go by the tail's passes */
 } blocks_plan;
 
 static double outputs(const ortc_blocked_plan *d)
@@ -75,6 +75,28 @@ static ortc_status choose(int stem, const ortc_conv_integer_state *s, const ortc
     return ORTC_OK;
 }
 
+static size_t sums_bytes(const ortc_view *src, const void *param)
+{
+    const ortc_conv_geometry g = ortc_conv_pack_geometry(param);
+    (void)src;
+    return ortc_blocked_tap_sums_bytes(&g);
+}
+
+static ortc_status sums_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const ortc_conv_geometry g = ortc_conv_pack_geometry(param);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    return ortc_blocked_tap_sums(&g, src->dtype, src->data, dst, &threads);
+}
+
+static ortc_status pack_sums(ortc_plan *p, const ortc_conv_geometry *g, const ortc_packed **out)
+{
+    static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.tap_sums", sums_bytes, sums_fill,
+                                         ORTC_PACKING_PASSES};
+    const ortc_conv_pack_param param = ortc_conv_pack_param_of(g, p->in[1].dtype, 0);
+    return ortc_plan_pack(p, 1, &packing, &param, sizeof param, out);
+}
+
 static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p, void **out)
 {
     ortc_conv_geometry g;
@@ -87,7 +109,8 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
         return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     }
     const ortc_dtype w = p->in[1].dtype;
-    const ortc_status status = ortc_conv_pack_blocked(p, &g, w, stem, &b->packed);
+    ortc_status status = ortc_conv_pack_blocked(p, &g, w, stem, &b->packed);
+    if (!status && b->dense.leaves_out) status = pack_sums(p, &g, &b->tap_sums);
     if (status) {
         ortc_blocked_plan_deinit(&b->dense);
         free(b);
@@ -149,7 +172,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                               .in = call->in,
                               .int_tail = &s->tail,
                               .int_ends = b->ends};
-    ORTC_TRY(ortc_blocked_first(&b->dense, zero, call->workspace, &args, &threads));
+    ortc_blocked_first(&b->dense, zero, b->tap_sums ? b->tap_sums->data : NULL, call->workspace, &args);
     return ortc_blocked_run(&b->dense, &args, &threads);
 }
 

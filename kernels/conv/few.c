@@ -153,15 +153,38 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
     return s;
 }
 
-ortc_status ortc_few_pack(ortc_plan *p, const ortc_few_plan *f, const ortc_conv_geometry *g, ortc_dtype w,
-                          const ortc_packed **out)
+static size_t sums_bytes(const ortc_view *src, const void *param)
+{
+    const ortc_conv_geometry g = ortc_conv_pack_geometry(&((const pack_param *)param)->t);
+    (void)src;
+    return ortc_blocked_tap_sums_bytes(&g);
+}
+
+static ortc_status sums_fill(void *dst, const ortc_view *src, const void *param, ortc_call *call)
+{
+    const pack_param *p = param;
+    const ortc_conv_geometry g = ortc_conv_pack_geometry(&p->t);
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    void *w = turned(src, p);
+    if (!w) return ortc_call_fail(call, ORTC_OUT_OF_MEMORY, "no memory to pack weights");
+    const ortc_status s = ortc_blocked_tap_sums(&g, src->dtype, w, dst, &threads);
+    free(w);
+    return s;
+}
+
+ortc_status ortc_few_pack(ortc_plan *p, ortc_few_plan *f, const ortc_conv_geometry *g)
 {
     static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.conv.few", pack_bytes, pack_fill,
-                                         ORTC_PACKING_PASSES};
+                                         ORTC_PACKING_PASSES},
+                              sums = {ORTC_SIZED(ortc_packing), "cpu.conv.few_sums", sums_bytes, sums_fill,
+                                      ORTC_PACKING_PASSES};
     ortc_conv_geometry t;
     ortc_few_geometry(f, g, &t);
-    const pack_param param = {ortc_conv_pack_param_of(&t, w, 0), f->width};
-    return ortc_plan_pack(p, 1, &packing, &param, sizeof param, out);
+    const pack_param param = {ortc_conv_pack_param_of(&t, p->in[1].dtype, 0), f->width};
+    ORTC_TRY(ortc_plan_pack(p, 1, &packing, &param, sizeof param, &f->packed));
+    return f->dense.bytes && f->dense.leaves_out
+               ? ortc_plan_pack(p, 1, &sums, &param, sizeof param, &f->tap_sums)
+               : ORTC_OK;
 }
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
@@ -257,17 +280,20 @@ static void parts(void *arg, int64_t begin, int64_t end, void *scratch)
 
 size_t ortc_few_space(const ortc_few_plan *p) { return ortc_blocked_first_bytes(&p->dense); }
 
-ortc_status ortc_few_run(const ortc_few_plan *p, const ortc_packed *w, int32_t zero, void *space,
-                         ortc_call *call, ortc_few_end *end, const void *arg)
+ortc_status ortc_few_run(const ortc_few_plan *p, int32_t zero, void *space, ortc_call *call,
+                         ortc_few_end *end, const void *arg)
 {
     static const ortc_tail_spec as_f32 = {
         .alpha = 1, .act = ORTC_UK_ACT_NONE, .bias = -1, .residual = -1, .widens = 1};
     static const ortc_int_tail as_i32 = {.type = ORTC_I32, .residual = -1};
-    const ortc_product_threads threads = {ortc_call_parallel, call};
-    job j = {.p = p, .args = {.w = w->data, .in = call->in}, .x = call->in[0].data, .end = end, .arg = arg};
+    job j = {.p = p,
+             .args = {.w = p->packed->data, .in = call->in},
+             .x = call->in[0].data,
+             .end = end,
+             .arg = arg};
     if (p->dense.bytes) {
         j.args.int_tail = &as_i32;
-        ORTC_TRY(ortc_blocked_first(&p->dense, zero, space, &j.args, &threads));
+        ortc_blocked_first(&p->dense, zero, p->tap_sums ? p->tap_sums->data : NULL, space, &j.args);
     } else {
         j.args.tail = &as_f32;
         j.args.bias = memset(space, 0, ortc_few_space(p));

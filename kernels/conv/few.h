@@ -27,6 +27,8 @@ typedef struct ortc_few_plan {
     int64_t row_parts, column_parts;
     int64_t image_bytes; /* of x, in blocks */
     int64_t pixels;      /* of t, in whole squares of registers */
+    /* W as t's, and, of bytes where taps are left out, sums at each tap; ortc_few_pack */
+    const ortc_packed *packed, *tap_sums;
     /* Bytes in scratch, behind that of `dense`: t, t in rows, sums, and what is widened. */
     size_t at_t, at_rows, at_sums, at_space, scratch;
 } ortc_few_plan;
@@ -39,17 +41,16 @@ double ortc_few_clocks(const ortc_few_plan *, double least);
 /* t as a convolution of the first part. */
 void ortc_few_geometry(const ortc_few_plan *, const ortc_conv_geometry *g, ortc_conv_geometry *t);
 
-/* W, input 1, as t's. */
-ortc_status ortc_few_pack(ortc_plan *p, const ortc_few_plan *, const ortc_conv_geometry *g, ortc_dtype w,
-                          const ortc_packed **out);
+/* Packs W, input 1. */
+ortc_status ortc_few_pack(ortc_plan *p, ortc_few_plan *, const ortc_conv_geometry *g);
 
 /* How n finished sums end, of one channel and beside each other; `element`: of y. space: for as many. */
 typedef void ortc_few_end(const void *arg, int64_t channel, int64_t element, int64_t n, void *sums,
                           float *space);
 /* `space` of the call's workspace; zero: what is beside the image, of bytes as blocked.h has it. */
 size_t ortc_few_space(const ortc_few_plan *);
-ortc_status ortc_few_run(const ortc_few_plan *, const ortc_packed *w, int32_t zero, void *space,
-                         ortc_call *call, ortc_few_end *end, const void *arg);
+ortc_status ortc_few_run(const ortc_few_plan *, int32_t zero, void *space, ortc_call *call, ortc_few_end *end,
+                         const void *arg);
 
 /* to[i] = the sum over k < taps of from[k * step + i], in this order (few_vec.c). */
 typedef struct ortc_few_body {

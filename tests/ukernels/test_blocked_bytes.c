@@ -23,7 +23,7 @@ typedef struct conv {
     int stem, zero,
         quantised; /* quantised: to 8 bits, by a scale and a bias for each channel, and a residual */
     ortc_int_tail tail;
-    guard x, w, y, r, scale, bias, first, packed;
+    guard x, w, y, r, scale, bias, first, packed, tap_sums;
 } conv;
 
 enum { SCALE_PORT = 4, BIAS_PORT, RESIDUAL_PORT, PORTS };
@@ -122,6 +122,7 @@ static void fill(conv *c, const ortc_blocked_plan *dense, rng *r)
     c->packed = guard_open(c->tiles ? ortc_tiled_weight_bytes(g, ORTC_TILED_BYTES)
                                     : ortc_blocked_weight_bytes(g, c->w_type, c->stem, c->w.data),
                            end);
+    c->tap_sums = guard_open(c->tiles ? 0 : ortc_blocked_tap_sums_bytes(g), end);
     for (size_t i = 0; i < c->r.bytes; i++) c->r.data[i] = (unsigned char)rng_next(r);
     for (int64_t o = 0; o < outs; o++) {
         ((float *)(void *)c->scale.data)[o] = 1e-4f * (1.5f + rng_float(r));
@@ -256,7 +257,7 @@ static void run_way(const conv *c, const way *w, int fixed, void *space, const o
     if (c->tiles) {
         ortc_tiled_run(&w->tiled, &a, NULL, space, threads);
     } else {
-        ortc_blocked_first(&w->dense, moved, first, &a, threads);
+        ortc_blocked_first(&w->dense, moved, (const int32_t *)(const void *)c->tap_sums.data, first, &a);
         ortc_blocked_run(&w->dense, &a, threads);
     }
     free(ends);
@@ -277,10 +278,12 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
     guard scratch = guard_open(bytes, 1), shared = guard_open(tiles ? p.tiled.shared : 0, 1);
     memset(shared.data, 0xff, shared.bytes);
     const ortc_product_threads one = {backwards, scratch.data};
-    if (tiles)
+    if (tiles) {
         ortc_tiled_weight_fill(&c.g, c.w_type, ORTC_TILED_BYTES, c.w.data, c.packed.data, &one);
-    else
+    } else {
         ortc_blocked_weight_fill(&c.g, c.w_type, c.stem, c.w.data, c.packed.data, &one);
+        ortc_blocked_tap_sums(&c.g, c.w_type, c.w.data, (int32_t *)(void *)c.tap_sums.data, &one);
+    }
     memset(scratch.data, 0xff, scratch.bytes);
     run_way(&c, &p, 0, shared.data, &one);
     bad += check(&c);
@@ -292,7 +295,8 @@ static int run_one(rng *r, const ortc_tiled_uk *tiles)
     bad += memcmp(before, c.y.data, c.y.bytes) != 0;
     pool_close(pl);
     free(before);
-    guard *all[] = {&c.x, &c.w, &c.y, &c.r, &c.scale, &c.bias, &c.first, &c.packed, &scratch, &shared};
+    guard *all[] = {&c.x,     &c.w,      &c.y,        &c.r,     &c.scale, &c.bias,
+                    &c.first, &c.packed, &c.tap_sums, &scratch, &shared};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         bad += !guard_intact(all[i]);
         guard_close(all[i]);
