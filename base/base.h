@@ -58,7 +58,15 @@ bool ortc_tensor_bytes(ortc_dtype, int64_t count, size_t *out);
 /* ORTC_ALIGNMENT-aligned host memory, contents undefined; large blocks ask for huge pages. NULL when there is
  * none. */
 void *ortc_alloc_aligned(size_t bytes);
-void ortc_free_aligned(void *, size_t bytes);
+void ortc_free_aligned(void *, size_t bytes); /* NULL allowed; as many bytes as were asked for */
+/* Blocks of so many bytes and more, and of less than the most, lie beside each other in huge pages (heap.c).
+ * For tests, before there is any: SIZE_MAX leaves all to the C library. */
+extern size_t ortc_heap_least;
+#define ORTC_HEAP_MOST ((size_t)32 << 20)
+/* Huge pages without a block go back to the system; the bytes that went. */
+uint64_t ortc_heap_trim(void);
+/* ortc_platform_join_page for two megabytes in which such blocks lie; false: all have been. */
+bool ortc_heap_join(void);
 
 /* The same from a caller's allocator; NULL: ours. */
 void *ortc_alloc_with(const ortc_allocator *, size_t bytes);
@@ -201,7 +209,10 @@ void ortc_platform_stay(const ortc_processors *, uint32_t node, bool also_slow);
  * takes long to find one, which is tried. A virtual machine whose host has yet to find the memory takes
  * milliseconds for each, where small pages, which others have just left, come at once: then some of what is
  * asked for next is of those. */
+#define ORTC_HUGE_PAGE ((size_t)2 << 20)
 void ortc_platform_find_pages(void *block, size_t bytes);
+/* Whole huge pages of a block lose what they hold, and their memory. */
+void ortc_platform_drop_pages(void *block, size_t bytes);
 /* Of a block that is written and stays: the system may join small pages to huge ones in its own time. */
 void ortc_platform_join_pages(void *block, size_t bytes);
 /* The same now, of the first two megabytes with an address that is a multiple of these from *at bytes on,

@@ -65,9 +65,10 @@ void *ortc_arena_alloc(ortc_arena *arena, size_t bytes)
         if (capacity > LAST_BLOCK) capacity = LAST_BLOCK;
         if (capacity < bytes) capacity = bytes;
         if (capacity > SIZE_MAX - sizeof *block) return NULL;
-        block = calloc(1, sizeof *block + capacity);
+        const size_t whole = sizeof *block + capacity;
+        block = whole < ortc_heap_least ? malloc(whole) : ortc_alloc_aligned(whole);
         if (!block) return NULL;
-        block->capacity = capacity;
+        *block = (struct ortc_arena_block){.capacity = capacity};
         ORTC_FORBID(block + 1, capacity);
         arena->bytes += sizeof *block + capacity;
         if (arena->blocks && capacity == bytes &&
@@ -83,7 +84,7 @@ void *ortc_arena_alloc(ortc_arena *arena, size_t bytes)
     at = (char *)(block + 1) + block->used;
     block->used += bytes;
     ORTC_ALLOW(at, asked);
-    return at;
+    return memset(at, 0, asked);
 }
 
 void *ortc_arena_array(ortc_arena *arena, size_t count, size_t element_bytes)
@@ -132,7 +133,11 @@ void ortc_arena_deinit(ortc_arena *arena)
     for (; block; block = next) {
         next = block->next;
         ORTC_ALLOW(block + 1, block->capacity);
-        free(block);
+        const size_t whole = sizeof *block + block->capacity;
+        if (whole < ortc_heap_least)
+            free(block);
+        else
+            ortc_free_aligned(block, whole);
     }
     arena->blocks = NULL;
     arena->bytes = 0;

@@ -44,7 +44,7 @@ static bool whole_pages(const void *block, size_t bytes, uintptr_t page, uintptr
     return *begin < *end;
 }
 
-#define HUGE_PAGE ((uintptr_t)2 << 20)
+#define HUGE_PAGE ((uintptr_t)ORTC_HUGE_PAGE)
 
 void ortc_platform_find_pages(void *block, size_t bytes)
 {
@@ -91,24 +91,11 @@ bool ortc_platform_join_page(void *block, size_t bytes, size_t *at)
     return true;
 }
 
-void *ortc_alloc_aligned(size_t bytes)
+void ortc_platform_drop_pages(void *block, size_t bytes)
 {
-    /* Blocks of at least two huge pages: the alignment then wastes little and every page but the ends can be
-     * huge. */
-    bool huge = bytes >= 2 * HUGE_PAGE;
-    size_t alignment = huge ? HUGE_PAGE : ORTC_ALIGNMENT, rounded;
-    void *block;
-
-    if (!ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &rounded) || rounded > PTRDIFF_MAX) return NULL;
-    if (posix_memalign(&block, alignment, rounded) != 0) return NULL;
-    if (huge) ortc_platform_find_pages(block, rounded);
-    return block;
-}
-
-void ortc_free_aligned(void *block, size_t bytes)
-{
-    (void)bytes;
-    free(block);
+    uintptr_t begin, end;
+    if (whole_pages(block, bytes, HUGE_PAGE, &begin, &end))
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void ortc_platform_interleave(void *block, size_t bytes)

@@ -58,6 +58,8 @@ static ortc_status no_provider(const char *name, ortc_error *error)
     return ortc_fail(error, ORTC_NOT_FOUND, "there is no provider '%s'; there are %s", name, listed);
 }
 
+enum { SMALL = 1 << 20, SLAB = 2 << 20 }; /* bytes of a device's pool (mempool.h) */
+
 static void *take_slab(void *arg, size_t bytes)
 {
     ortc_open_device *d = arg;
@@ -128,7 +130,7 @@ static ortc_status open_new(const char *from, ortc_open_device **out, ortc_error
     uint32_t kind = s.ordinal < ORTC_LENGTH(infos) ? infos[s.ordinal].memory_kind : infos[0].memory_kind;
     if (p->slab_alloc && kind != ORTC_MEMORY_HOST) {
         d->memory = (ortc_memory){next_number++, kind};
-        d->pool = ortc_mempool_create(&(ortc_mempool_source){d, take_slab, give_slab});
+        d->pool = ortc_mempool_create(&(ortc_mempool_source){d, take_slab, give_slab, SMALL, SLAB});
         if (!d->pool) {
             close_device(d);
             return ortc_no_memory(error, sizeof *d);

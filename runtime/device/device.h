@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 #include "ortc/provider.h"
-#include "mempool.h"
+#include "base/mempool.h"
 #include "base/value.h"
 
 typedef struct ortc_open_device {

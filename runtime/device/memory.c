@@ -101,6 +101,7 @@ ortc_status ortc_memory_statistics(uint32_t memory, ortc_memory_stats *out, ortc
 
 uint64_t ortc_memory_trim(uint32_t memory)
 {
+    if (!memory) return ortc_heap_trim();
     ortc_open_device *d = ortc_device_of_memory(memory);
     uint64_t freed = d ? ortc_mempool_trim(d->pool) : 0;
     ortc_device_release(d);

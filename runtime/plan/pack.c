@@ -3,10 +3,6 @@
  *
  * The maker works outside the lock; others that want the same form wait for it. When a form has been made of
  * a constant in a mapped file, the source pages are dropped: they can be read again.
- *
- * On the host forms lie together in slabs of huge pages, once a model has so many that their pages are not
- * found quickly: weights are read once in a run. So only a slab's end has small pages, each of which would be
- * a fault.
  */
 #include "plan.h"
 #include "runtime/call/call.h"
@@ -21,53 +17,10 @@ bool ortc_pack_store_init(ortc_pack_store *s, uint64_t max_bytes)
     return !pthread_mutex_init(&s->lock, NULL) && !pthread_cond_init(&s->changed, NULL);
 }
 
-#define SLAB_BYTES ((size_t)64 << 20) /* of addresses; memory is what has been written */
-#define IN_SLABS ((size_t)4 << 20) /* from so many bytes of forms on, those below half of one lie in slabs */
-
-/* Memory for a form, on the host of a slab where that may be; NULL: there is none. */
-static void *take(ortc_pack_store *s, ortc_pack_item *i, size_t bytes)
-{
-    const bool own = i->device && (i->device->memory.device || i->device->pool);
-    void *data = NULL;
-    size_t size;
-    if (own || s->interleaved || bytes >= SLAB_BYTES / 2 || !ortc_align_size(bytes, ORTC_ALIGNMENT, &size))
-        return ortc_device_alloc(i->device, bytes);
-    pthread_mutex_lock(&s->lock);
-    if (s->bytes >= IN_SLABS && (!s->slab || size > SLAB_BYTES - s->slab->used)) {
-        ortc_pack_slab *slab = calloc(1, sizeof *slab);
-        if (slab && !(slab->data = ortc_alloc_aligned(SLAB_BYTES))) {
-            free(slab);
-            slab = NULL;
-        }
-        if (slab) s->slab = slab;
-    }
-    if (s->bytes >= IN_SLABS && s->slab && size <= SLAB_BYTES - s->slab->used) {
-        i->slab = s->slab;
-        i->slab->items++;
-        data = i->slab->data + i->slab->used;
-        i->slab->used += size;
-    }
-    pthread_mutex_unlock(&s->lock);
-    if (data) ortc_platform_find_pages(data, bytes);
-    return data ? data : ortc_device_alloc(i->device, bytes);
-}
-
-static void give(ortc_pack_store *s, ortc_pack_item *i)
-{
-    ortc_pack_slab *slab = i->slab;
-    if (!slab) {
-        ortc_device_free(i->device, (void *)(uintptr_t)i->packed.data, i->packed.bytes);
-    } else if (--slab->items == 0) {
-        if (s->slab == slab) s->slab = NULL;
-        ortc_free_aligned(slab->data, SLAB_BYTES);
-        free(slab);
-    }
-}
-
 static void free_item(ortc_pack_store *s, ortc_pack_item *i)
 {
     s->bytes -= i->packed.bytes;
-    give(s, i);
+    ortc_device_free(i->device, (void *)(uintptr_t)i->packed.data, i->packed.bytes);
     ortc_device_release(i->device);
     free(i);
 }
@@ -130,7 +83,7 @@ static ortc_status fill_of(ortc_pack_store *s, ortc_pack_item *i, const ortc_con
     if (!fits)
         return ortc_fail(error, ORTC_LIMIT, "packing '%s': %zu more bytes are over the model's limit of %llu",
                          how->id, bytes, (unsigned long long)s->max_bytes);
-    void *data = take(s, i, bytes);
+    void *data = ortc_device_alloc(i->device, bytes);
     if (!data) {
         pthread_mutex_lock(&s->lock);
         s->bytes -= bytes;
@@ -338,14 +291,12 @@ static bool join_next(ortc_pack_store *s)
 {
     for (size_t b = 0; b < ORTC_LENGTH(s->buckets); b++)
         for (ortc_pack_item *i = s->buckets[b]; i; i = i->next) {
-            ortc_pack_slab *slab = i->slab;
             if (!i->ready || (i->device && i->device->memory.device)) continue;
-            if (slab
-                    ? ortc_platform_join_page(slab->data, slab->used, &slab->joined)
-                    : ortc_platform_join_page((void *)(uintptr_t)i->packed.data, i->packed.bytes, &i->joined))
+            if (i->packed.bytes >= ORTC_HEAP_MOST &&
+                ortc_platform_join_page((void *)(uintptr_t)i->packed.data, i->packed.bytes, &i->joined))
                 return true;
         }
-    return false;
+    return ortc_heap_join();
 }
 
 void ortc_pack_join(ortc_pack_store *s, int64_t ns)

@@ -39,8 +39,7 @@ typedef struct ortc_pack_item {
     bool ready, failed, cancelled; /* failed: no longer in the store */
     uint64_t constant;             /* id */
     ortc_open_device *device;      /* retained; whose memory it lies in, and whose kernels read it */
-    struct ortc_pack_slab *slab;   /* of which it is a part; NULL: it has memory of its own, */
-    size_t joined;                 /* of which so many bytes have huge pages, as far as there are some */
+    size_t joined;                 /* its bytes in huge pages, where its memory is its own */
     const char *id;                /* of the packing */
     size_t param_bytes;
     uint64_t hash;
@@ -48,17 +47,10 @@ typedef struct ortc_pack_item {
     unsigned char param[];
 } ortc_pack_item;
 
-/* Memory in huge pages, cut into forms from its begin on; it goes with the last of them. */
-typedef struct ortc_pack_slab {
-    char *data;
-    size_t used, items, joined; /* joined: as of an item */
-} ortc_pack_slab;
-
 typedef struct ortc_pack_store {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     ortc_pack_item *buckets[256];
-    ortc_pack_slab *slab;      /* of which the next are cut; NULL: none */
     uint64_t bytes, max_bytes; /* max 0: none */
     uint64_t constants;        /* bytes of the model's constants in memory of ours, under the same limit */
     bool interleaved;          /* forms in host memory lie over all nodes in turn */

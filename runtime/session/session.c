@@ -333,5 +333,6 @@ uint64_t ortc_session_trim(ortc_session *s)
         if (s->targets.list[i].open->pool)
             ortc_mempool_trim(
                 s->targets.list[i].open->pool); /* blocks of the above, mostly: not counted twice */
+    ortc_heap_trim();
     return freed;
 }

@@ -380,7 +380,8 @@ int main(int argc, char **argv)
     const char *provider = NULL;
     void *warm[4];
     char saved[64];
-    backtrace(warm, 4); /* its first call loads a library */
+    backtrace(warm, 4);         /* its first call loads a library */
+    ortc_heap_least = SIZE_MAX; /* each block may fail, and is counted */
     setenv("ORTC_THREADS", "4", 1);
     snprintf(saved, sizeof saved, "%s/ortc-faults-%ld.onnx", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm",
              (long)getpid());

@@ -1,12 +1,13 @@
 /* tests/unit/test_mempool_plain.c: the pool of a device's memory over a made-up source: a seeded run of
- * random requests with every invariant checked after each, threads at once, a source that runs dry. A plain
- * program, for ThreadSanitizer. usage: test_mempool_plain [OPERATIONS [SEED]]
+ * random requests with every invariant checked after each, threads at once, a source that runs dry; and the
+ * host's heap over it, by several threads whose blocks keep what was written. A plain program, for
+ * ThreadSanitizer. usage: test_mempool_plain [OPERATIONS [SEED]]
  */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "runtime/device/mempool.h"
+#include "base/mempool.h"
 
 static atomic_int passed, failed;
 static void check(bool good, const char *what, const char *text)
@@ -45,7 +46,7 @@ static void source_give(void *arg, void *slab, size_t bytes)
     pthread_mutex_unlock(&s->lock);
 }
 static source made = {PTHREAD_MUTEX_INITIALIZER, 1 << 20, 0, UINT64_MAX};
-static const ortc_mempool_source the_source = {&made, source_take, source_give};
+static const ortc_mempool_source the_source = {&made, source_take, source_give, 1 << 20, 2 << 20};
 
 static uint64_t seed;
 static uint64_t dice(uint64_t sides)
@@ -179,6 +180,77 @@ static void test_threads(void)
     ortc_mempool_destroy(shared);
 }
 
+/* ---- The host's heap ----------------------------------------------------------------------------------- */
+
+enum { MINE = 24 };
+static atomic_bool stop_joining;
+static atomic_int spoilt;
+
+/* Ends and middle of a block say whose it is. */
+static void mark(const held *h, uint64_t with)
+{
+    for (size_t i = 0, at[3] = {0, h->bytes / 2, h->bytes - 8}; i < 3; i++)
+        memcpy(h->address + at[i], &with, 8);
+}
+static bool marked(const held *h, uint64_t with)
+{
+    bool good = true;
+    for (size_t i = 0, at[3] = {0, h->bytes / 2, h->bytes - 8}; i < 3; i++)
+        good &= !memcmp(h->address + at[i], &with, 8);
+    return good;
+}
+
+static void *use_heap(void *arg)
+{
+    uint64_t state = (uintptr_t)arg;
+    held mine[MINE] = {{NULL, 0}};
+    for (int i = 0; i < 3000; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        held *h = &mine[(state >> 33) % MINE];
+        const size_t scale = (state >> 50) % 8 ? 300000 : (state >> 53) % 8 ? 6000000 : 40000000;
+        if (h->address) {
+            spoilt += !marked(h, (uintptr_t)h->address ^ h->bytes) || (uintptr_t)h->address % ORTC_ALIGNMENT;
+            ortc_free_aligned(h->address, h->bytes);
+        }
+        h->bytes = 24 + (size_t)((state >> 20) % scale);
+        h->address = ortc_alloc_aligned(h->bytes);
+        if (h->address)
+            mark(h, (uintptr_t)h->address ^ h->bytes);
+        else
+            spoilt++;
+    }
+    for (size_t i = 0; i < MINE; i++) ortc_free_aligned(mine[i].address, mine[i].bytes);
+    return NULL;
+}
+
+static void *join(void *arg)
+{
+    (void)arg;
+    while (!stop_joining) ortc_heap_join();
+    return NULL;
+}
+
+static void test_heap(void)
+{
+    pthread_t threads[4];
+    for (uintptr_t i = 0; i < 4; i++) pthread_create(&threads[i], NULL, i ? use_heap : join, (void *)(i + 1));
+    for (int i = 3; i >= 0; i--) {
+        if (!i) stop_joining = true;
+        pthread_join(threads[i], NULL);
+    }
+    check(!spoilt, "blocks of the heap keep what they hold", "some do not");
+    char *a = ortc_alloc_aligned(100000), *b = ortc_alloc_aligned((size_t)3 << 20);
+    const uintptr_t at = (uintptr_t)b;
+    check(a && b, "the heap has memory", "it has none");
+    ortc_free_aligned(b, (size_t)3 << 20);
+    b = ortc_alloc_aligned((size_t)3 << 20);
+    check((uintptr_t)b == at || ortc_heap_least == SIZE_MAX, "what is free is found again", "it is not");
+    ortc_free_aligned(b, (size_t)3 << 20);
+    ortc_free_aligned(a, 100000);
+    check(!ortc_alloc_aligned(SIZE_MAX - 5) && !ortc_alloc_aligned(SIZE_MAX / 2), "sizes are checked",
+          "they are not");
+}
+
 int main(int argc, char **argv)
 {
     seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
@@ -186,6 +258,7 @@ int main(int argc, char **argv)
     test_rules();
     test_random(argc > 1 ? atol(argv[1]) : 1000000);
     test_threads();
+    test_heap();
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

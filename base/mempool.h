@@ -1,10 +1,10 @@
-/* runtime/device/mempool.h: one allocator for the memory of any device: it takes slabs from a source and cuts
- * them into blocks.
+/* base/mempool.h: one allocator for the memory of any device, and the host's: it takes slabs from a source and
+ * cuts them into blocks.
  *
  * Blocks are multiples of ORTC_ALIGNMENT, aligned to it, cut from the smallest free block that is large
  * enough (of those the one at the lowest address) and joined with their free neighbours when they come back.
- * Requests of up to ORTC_MEMPOOL_SMALL bytes and larger ones live in slabs of their own, so that small ones
- * do not nibble at what large ones need. Memory is given back here only when no queue uses it any more:
+ * Requests of up to `small` bytes and larger ones live in slabs of their own, so that small ones do not
+ * nibble at what large ones need. Memory is given back here only when no queue uses it any more:
  * contexts and events wait for their queues first, so no block carries an event. The bookkeeping is in host
  * memory; the slabs are never touched. Any thread.
  */
@@ -12,15 +12,14 @@
 #define ORTC_MEMPOOL_H
 
 #include "ortc/ortc.h"
-#include "base/base.h"
-
-#define ORTC_MEMPOOL_SMALL ((size_t)1 << 20) /* bytes; up to here a block comes from a small slab */
-#define ORTC_MEMPOOL_SLAB ((size_t)2 << 20)  /* bytes of a small slab; large ones are multiples of it */
+#include "base.h"
 
 typedef struct ortc_mempool_source {
     void *arg;
     void *(*take)(void *arg, size_t bytes); /* aligned to ORTC_ALIGNMENT; NULL: there is none */
     void (*give)(void *arg, void *slab, size_t bytes);
+    size_t small; /* bytes; up to here a block comes from a small slab; 0: there are none */
+    size_t slab;  /* bytes of a small slab; large ones are multiples of it */
 } ortc_mempool_source;
 
 typedef struct ortc_mempool ortc_mempool;

@@ -1,4 +1,4 @@
-/* runtime/device/mempool.c: slabs, blocks in order of address, free blocks in order of size (mempool.h). */
+/* base/mempool.c: slabs, blocks in order of address, free blocks in order of size (mempool.h). */
 #include "mempool.h"
 
 #include <pthread.h>
@@ -124,9 +124,8 @@ static void release(ortc_mempool *p, block *b)
 static ortc_status grow(ortc_mempool *p, size_t bytes, bool small)
 {
     size_t size;
-    if (bytes > SIZE_MAX - ORTC_MEMPOOL_SLAB) return ORTC_OUT_OF_MEMORY;
-    size = small ? ORTC_MEMPOOL_SLAB
-                 : (bytes + ORTC_MEMPOOL_SLAB - 1) / ORTC_MEMPOOL_SLAB * ORTC_MEMPOOL_SLAB;
+    if (bytes > SIZE_MAX - p->source.slab) return ORTC_OUT_OF_MEMORY;
+    size = small ? p->source.slab : (bytes + p->source.slab - 1) / p->source.slab * p->source.slab;
     slab *s = calloc(1, sizeof *s);
     block *b = new_block(p);
     char *address = s && b ? p->source.take(p->source.arg, size) : NULL;
@@ -170,7 +169,7 @@ static uint64_t trim(ortc_mempool *p)
 
 static void *take(ortc_mempool *p, size_t bytes)
 {
-    bool small = bytes <= ORTC_MEMPOOL_SMALL;
+    bool small = bytes <= p->source.small;
     size_t at = find(p, small, bytes, NULL);
     block *rest = new_block(p);
     /* Room for the rest, and for this block when it comes back: giving never fails. */
