@@ -63,6 +63,10 @@ void ortc_free_aligned(void *, size_t bytes); /* NULL allowed; as many bytes as 
  * For tests, before there is any: SIZE_MAX leaves all to the C library. */
 extern size_t ortc_heap_least;
 #define ORTC_HEAP_MOST ((size_t)32 << 20)
+/* A block that knows its bytes, for data whose owner does not; aligned to 16, to ORTC_ALIGNMENT where it lies
+ * with others. */
+void *ortc_data_alloc(size_t bytes);
+void ortc_data_free(void *); /* NULL allowed */
 /* Huge pages without a block go back to the system; the bytes that went. */
 uint64_t ortc_heap_trim(void);
 /* ortc_platform_join_page for two megabytes in which such blocks lie; false: all have been. */

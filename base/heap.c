@@ -216,3 +216,31 @@ void ortc_free_aligned(void *block, size_t bytes)
     ortc_align_size(bytes ? bytes : 1, ORTC_ALIGNMENT, &rounded);
     if (!in_heap(rounded) || !give(block, rounded)) free(block);
 }
+
+/* ---- Data ---------------------------------------------------------------------------------------------- */
+
+/* In front of data, its bytes; in the heap it is aligned as other blocks are. */
+static size_t head_of(size_t bytes) { return bytes < ortc_heap_least ? 16 : ORTC_ALIGNMENT; }
+
+void *ortc_data_alloc(size_t bytes)
+{
+    const size_t head = head_of(bytes);
+    size_t whole;
+    if (!ortc_add_size(bytes, head, &whole)) return NULL;
+    char *block = bytes < ortc_heap_least ? malloc(whole) : ortc_alloc_aligned(whole);
+    if (!block) return NULL;
+    memcpy(block + head - sizeof bytes, &bytes, sizeof bytes);
+    return block + head;
+}
+
+void ortc_data_free(void *data)
+{
+    if (!data) return;
+    size_t bytes;
+    memcpy(&bytes, (char *)data - sizeof bytes, sizeof bytes);
+    char *block = (char *)data - head_of(bytes);
+    if (bytes < ortc_heap_least)
+        free(block);
+    else
+        ortc_free_aligned(block, bytes + ORTC_ALIGNMENT);
+}

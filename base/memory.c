@@ -65,8 +65,7 @@ void *ortc_arena_alloc(ortc_arena *arena, size_t bytes)
         if (capacity > LAST_BLOCK) capacity = LAST_BLOCK;
         if (capacity < bytes) capacity = bytes;
         if (capacity > SIZE_MAX - sizeof *block) return NULL;
-        const size_t whole = sizeof *block + capacity;
-        block = whole < ortc_heap_least ? malloc(whole) : ortc_alloc_aligned(whole);
+        block = ortc_data_alloc(sizeof *block + capacity);
         if (!block) return NULL;
         *block = (struct ortc_arena_block){.capacity = capacity};
         ORTC_FORBID(block + 1, capacity);
@@ -133,11 +132,7 @@ void ortc_arena_deinit(ortc_arena *arena)
     for (; block; block = next) {
         next = block->next;
         ORTC_ALLOW(block + 1, block->capacity);
-        const size_t whole = sizeof *block + block->capacity;
-        if (whole < ortc_heap_least)
-            free(block);
-        else
-            ortc_free_aligned(block, whole);
+        ortc_data_free(block);
     }
     arena->blocks = NULL;
     arena->bytes = 0;

@@ -1,5 +1,5 @@
-/* base/mempool.h: one allocator for the memory of any device, and the host's: it takes slabs from a source and
- * cuts them into blocks.
+/* base/mempool.h: one allocator for the memory of any device, and the host's: it takes slabs from a source
+ * and cuts them into blocks.
  *
  * Blocks are multiples of ORTC_ALIGNMENT, aligned to it, cut from the smallest free block that is large
  * enough (of those the one at the lowest address) and joined with their free neighbours when they come back.

@@ -153,15 +153,15 @@ ortc_edge *ortc_graph_constant_take(ortc_graph *g, ortc_dtype t, int32_t rank, c
 {
     ortc_constant *c;
     if (!data) return NULL;
-    if (ortc_constant_create(t, rank, dims, data, bytes, free, data, &c, error) != ORTC_OK)
-        return free(data), NULL;
+    if (ortc_constant_create(t, rank, dims, data, bytes, ortc_data_free, data, &c, error) != ORTC_OK)
+        return ortc_data_free(data), NULL;
     return ortc_graph_constant(g, NULL, c);
 }
 
 ortc_edge *ortc_graph_constant_copy(ortc_graph *g, ortc_dtype t, int32_t rank, const int64_t *dims,
                                     const void *data, size_t bytes, ortc_error *error)
 {
-    void *copy = malloc(bytes + 1);
+    void *copy = ortc_data_alloc(bytes);
     if (copy && bytes) memcpy(copy, data, bytes);
     return ortc_graph_constant_take(g, t, rank, dims, copy, bytes, error);
 }

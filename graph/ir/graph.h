@@ -169,7 +169,8 @@ bool ortc_edge_set_shape(ortc_edge *, const ortc_type *, int32_t rank, const ort
 bool ortc_edge_set_constant(ortc_edge *, ortc_constant *);
 /* takes the reference, also on failure */
 ortc_edge *ortc_graph_constant(ortc_graph *, const char *name, ortc_constant *);
-/* A constant of malloc'ed data, which it takes, also on failure, or of a copy. NULL in, NULL out. */
+/* A constant of data from ortc_data_alloc, which it takes, also on failure, or of a copy. NULL in,
+ * NULL out. */
 ortc_edge *ortc_graph_constant_take(ortc_graph *, ortc_dtype, int32_t rank, const int64_t *dims, void *data,
                                     size_t bytes, ortc_error *);
 ortc_edge *ortc_graph_constant_copy(ortc_graph *, ortc_dtype, int32_t rank, const int64_t *dims,

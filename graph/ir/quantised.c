@@ -62,8 +62,8 @@ ortc_edge *ortc_graph_along(ortc_graph *g, int32_t rank, int32_t axis, int64_t c
                             float (*at)(const void *arg, int64_t i), const void *arg, ortc_error *error)
 {
     int64_t dims[64];
-    float *data = malloc((size_t)count * sizeof *data);
-    if (!data || rank > 64) return free(data), NULL;
+    float *data = ortc_data_alloc((size_t)count * sizeof *data);
+    if (!data || rank > 64) return ortc_data_free(data), NULL;
     for (int64_t i = 0; i < count; i++) data[i] = at(arg, i);
     rank = count == 1 ? 0 : rank - axis;
     for (int32_t d = 0; d < rank; d++) dims[d] = d == 0 ? count : 1;

@@ -56,11 +56,11 @@ static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
     if (!ortc_weights_batchnorm(bn, t, channels, &norm) || (b && (b->dtype != t || b->count != channels)))
         return ORTC_OK;
     size_t element = ortc_dtype_bits(t) / 8;
-    void *weights = malloc(w->bytes + 1), *bias = malloc((size_t)channels * element);
+    void *weights = ortc_data_alloc(w->bytes), *bias = ortc_data_alloc((size_t)channels * element);
     double *by = malloc((size_t)channels * sizeof *by);
     if (!weights || !bias || !by) {
-        free(weights);
-        free(bias);
+        ortc_data_free(weights);
+        ortc_data_free(bias);
         free(by);
         return ortc_no_memory(p->error, w->bytes);
     }

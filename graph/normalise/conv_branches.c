@@ -212,14 +212,17 @@ static void take(const linear *h, const step *s, char *w, char *b)
 static ortc_status absorb(ortc_normalise *p, ortc_node *conv, const linear *l, const ortc_node *last)
 {
     const size_t bias = (size_t)l->filters * (ortc_dtype_bits(l->t) / 8);
-    char *w = malloc(l->w->bytes + 1), *b = calloc(1, bias);
+    char *w = ortc_data_alloc(l->w->bytes), *b = ortc_data_alloc(bias);
     if (!w || !b) {
-        free(w);
-        free(b);
+        ortc_data_free(w);
+        ortc_data_free(b);
         return ortc_no_memory(p->error, l->w->bytes);
     }
     memcpy(w, l->w->data, l->w->bytes);
-    if (l->b) memcpy(b, l->b->data, bias);
+    if (l->b)
+        memcpy(b, l->b->data, bias);
+    else
+        memset(b, 0, bias);
     ortc_edge *const old = conv->out[0], *y = old;
     for (const ortc_node *taken = NULL; taken != last;) {
         ortc_node *n = ortc_match_reader(y, 1);

@@ -66,7 +66,7 @@ static ortc_edge *cropped(ortc_normalise *p, const ortc_constant *w, const kept 
         of[ORTC_MAX_WINDOW_DIMS - spatial + i] = axes[i];
         count *= dims[2 + i] = axes[i].end - axes[i].begin;
     }
-    char *data = malloc((size_t)count * size + 1), *to = data;
+    char *data = ortc_data_alloc((size_t)count * size), *to = data;
     if (!data) return NULL;
     /* what is whole behind a dim is a part of its elements */
     for (int i = 0; i < ORTC_MAX_WINDOW_DIMS - 1 && of[2].end - of[2].begin == of[2].taps; i++) {

@@ -14,7 +14,7 @@ static ortc_edge *by_channel(ortc_normalise *p, const ortc_batchnorm *b, const o
 {
     const size_t bytes = (size_t)channels * (ortc_dtype_bits(b->t) / 8);
     int64_t dims[ORTC_MAX_RANK] = {channels};
-    void *data = malloc(bytes + 1);
+    void *data = ortc_data_alloc(bytes);
     if (!data) return NULL;
     for (int32_t i = 1; i < x->rank - 1; i++) dims[i] = 1;
     for (int64_t c = 0; c < channels; c++)

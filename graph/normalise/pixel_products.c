@@ -14,7 +14,7 @@ static ortc_edge *of_places(ortc_normalise *p, const ortc_constant *b, int64_t p
 {
     const size_t size = ortc_dtype_bits(b->dtype) / 8, bytes = (size_t)(b->count * places) * size;
     const int64_t count = b->count * places;
-    char *data = malloc(bytes + 1);
+    char *data = ortc_data_alloc(bytes);
     if (!data) return NULL;
     for (int64_t i = 0; i < count; i++)
         memcpy(data + (size_t)i * size, (const char *)b->data + (size_t)(i / places) * size, size);

@@ -93,7 +93,7 @@ ortc_edge *ortc_match_narrow(ortc_normalise *p, ortc_edge *e, ortc_dtype t)
 {
     const ortc_constant *c = e && ortc_match_narrows(e, t) ? e->constant : NULL;
     if (!c || c->dtype == t) return c ? e : NULL;
-    uint16_t *data = malloc((size_t)c->count * sizeof *data + 1);
+    uint16_t *data = ortc_data_alloc((size_t)c->count * sizeof *data);
     for (int64_t i = 0; data && i < c->count; i++) {
         float f;
         memcpy(&f, (const char *)c->data + i * 4, sizeof f);

@@ -52,7 +52,7 @@ static ortc_edge *vector(ortc_normalise *p, const ortc_edge *e, double v, int64_
     const size_t each = ortc_dtype_bits(t) / 8, bytes = (size_t)channels * each;
     const float f = (float)v;
     const uint16_t h = t == ORTC_F32 ? 0 : ortc_half_encode(v, t);
-    char *data = malloc(bytes + 1);
+    char *data = ortc_data_alloc(bytes);
     for (int64_t c = 0; data && c < channels; c++)
         memcpy(data + (size_t)c * each,
                e               ? (const char *)e->constant->data + (size_t)c * each

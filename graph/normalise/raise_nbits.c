@@ -204,7 +204,7 @@ static ortc_edge *weights(ortc_normalise *p, const few_bits *f)
     const size_t bytes = (size_t)(f->n * f->k) * f->width / 8;
     const bool as_is = !f->flip && f->bits == f->width;
     if (as_is && f->of_k == 1) return seen_as(p, (ortc_constant *)(uintptr_t)f->w, ORTC_U8, 3, dims);
-    uint8_t *data = malloc(bytes);
+    uint8_t *data = ortc_data_alloc(bytes);
     if (!data) return NULL;
     if (f->of_k != 1 && (f->bits == 8 || (f->bits == 4 && f->n % 2 == 0)))
         turn(f, data);
@@ -225,7 +225,7 @@ static ortc_edge *scales(ortc_normalise *p, const few_bits *f)
 {
     const int64_t dims[2] = {f->n, f->blocks};
     const size_t each = ortc_dtype_bits(f->scale->dtype) / 8, bytes = (size_t)(f->n * f->blocks) * each;
-    char *data = malloc(bytes);
+    char *data = ortc_data_alloc(bytes);
     for (int64_t i = 0; data && i < f->n * f->blocks; i++)
         memcpy(data + (size_t)i * each,
                (const char *)f->scale->data + (size_t)scale_at(f, i / f->blocks, i % f->blocks) * each, each);
@@ -242,7 +242,8 @@ static unsigned zero_at(const few_bits *f, int64_t n, int64_t b)
 static ortc_edge *zeros(ortc_normalise *p, const few_bits *f, ortc_dtype t, int32_t rank, const int64_t *dims,
                         int64_t row)
 {
-    uint8_t *data = calloc((size_t)f->n, (size_t)row);
+    uint8_t *data = ortc_data_alloc((size_t)f->n * (size_t)row);
+    if (data) memset(data, 0, (size_t)f->n * (size_t)row);
     for (int64_t n = 0; data && n < f->n; n++)
         for (int64_t b = 0; b < f->blocks; b++) {
             const int64_t i = t == ORTC_U4 ? n * f->blocks + b : n * row * 8 / f->width + b;

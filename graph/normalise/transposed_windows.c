@@ -135,7 +135,7 @@ static ortc_edge *repeated(ortc_normalise *p, ortc_edge *e, int64_t times)
     const ortc_constant *c = e->constant;
     if (c->count == 1) return e;
     int64_t dims[2 + SPATIAL];
-    char *data = malloc(c->bytes * (size_t)times + 1);
+    char *data = ortc_data_alloc(c->bytes * (size_t)times);
     for (int64_t i = 0; data && i < times; i++) memcpy(data + (size_t)i * c->bytes, c->data, c->bytes);
     for (int32_t d = 0; d < c->rank; d++) dims[d] = c->dims[d] == c->count ? c->count * times : c->dims[d];
     return ortc_graph_constant_take(p->graph, c->dtype, c->rank, dims, data, c->bytes * (size_t)times,
@@ -149,7 +149,7 @@ static ortc_edge *turned(ortc_normalise *p, const form *f)
     const int64_t k0 = w->dims[2], k1 = w->dims[3], s = f->stride, area = f->taps[0] * f->taps[1],
                   dims[4] = {f->places * f->filters, f->channels, f->taps[0], f->taps[1]};
     const char *from = w->data;
-    char *data = malloc(w->bytes + 1);
+    char *data = ortc_data_alloc(w->bytes);
     for (int64_t c = 0; data && c < f->channels; c++)
         for (int64_t m = 0; m < f->filters; m++)
             for (int64_t i = 0; i < k0; i++)

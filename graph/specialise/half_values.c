@@ -199,7 +199,7 @@ static ortc_edge *rounded_constant(pass *p, const ortc_edge *e)
         return ortc_constant_rounded(c, &made, p->s->error) == ORTC_OK
                    ? ortc_graph_constant(p->s->graph, NULL, made)
                    : NULL;
-    uint16_t *data = malloc((size_t)c->count * sizeof *data + 1);
+    uint16_t *data = ortc_data_alloc((size_t)c->count * sizeof *data);
     if (data) ortc_constant_round(c, data);
     return ortc_graph_constant_take(p->s->graph, ORTC_BF16, c->rank, c->dims, data,
                                     (size_t)c->count * sizeof *data, p->s->error);

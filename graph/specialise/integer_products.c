@@ -116,7 +116,7 @@ static float product_of_scales(const void *arg, int64_t i)
 static ortc_edge *turned(ortc_specialise *s, const ortc_constant *c)
 {
     const int64_t n = c->dims[0], k = c->dims[1], dims[2] = {k, n};
-    char *to = malloc(c->bytes + 1);
+    char *to = ortc_data_alloc(c->bytes);
     if (to) ortc_transpose_bytes(n, k, c->data, k, to, n);
     return ortc_graph_constant_take(s->graph, c->dtype, 2, dims, to, c->bytes, s->error);
 }
