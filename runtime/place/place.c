@@ -28,6 +28,16 @@ static bool ended(const search *s)
     return s->count == s->max || (s->count && !s->list[s->count - 1]->choose);
 }
 
+/* Kernels of a family are often asked by one function, and programs are lowered to answer. */
+static bool supported(const search *s, const ortc_kernel *k)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->list[i]->supports == k->supports) return true;
+    ortc_why w;
+    ortc_why_init(&w, s->why);
+    return !k->supports || k->supports(s->node, s->device->device, &w) == ORTC_OK;
+}
+
 static void consider(search *s, const ortc_kernel *k)
 {
     if (s->count && !agrees(s->list[0], k)) return;
@@ -36,9 +46,7 @@ static void consider(search *s, const ortc_kernel *k)
         if (s->why) ortc_text_add(s->why, "%s makes extents or values that are host objects; ", k->name);
         return;
     }
-    ortc_why w;
-    ortc_why_init(&w, s->why);
-    if (!k->supports || k->supports(s->node, s->device->device, &w) == ORTC_OK) s->list[s->count++] = k;
+    if (supported(s, k)) s->list[s->count++] = k;
 }
 
 /* No kernel is asked about a node that does not fit: its attributes need not mean anything. */
