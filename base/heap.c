@@ -155,9 +155,9 @@ static bool give(char *block, size_t bytes)
     return s;
 }
 
-uint64_t ortc_heap_trim(void)
+/* Under the lock; the bytes that went. */
+static uint64_t trim(void)
 {
-    pthread_mutex_lock(&heap.lock);
     const size_t before = heap.kept;
     if (heap.pool) ortc_mempool_trim(heap.pool);
     for (slab *s = heap.slabs; s; s = s->next)
@@ -167,14 +167,25 @@ uint64_t ortc_heap_trim(void)
         ortc_mempool_destroy(heap.pool);
         heap.pool = NULL;
     }
-    const uint64_t pages = before - heap.kept;
-    pthread_mutex_unlock(&heap.lock);
-    return pages * ORTC_HUGE_PAGE;
+    return (uint64_t)(before - heap.kept) * ORTC_HUGE_PAGE;
 }
 
-#ifndef ORTC_SANITIZED
-__attribute__((destructor)) static void leave_nothing(void) { ortc_heap_trim(); }
-#endif
+uint64_t ortc_heap_trim(void)
+{
+    pthread_mutex_lock(&heap.lock);
+    const uint64_t bytes = trim();
+    pthread_mutex_unlock(&heap.lock);
+    return bytes;
+}
+
+/* When the library is unloaded, or the process ends. In one that was forked while a thread was in here nobody
+ * will ever give the lock back. */
+__attribute__((destructor)) static void leave_nothing(void)
+{
+    if (pthread_mutex_trylock(&heap.lock)) return;
+    trim();
+    pthread_mutex_unlock(&heap.lock);
+}
 
 bool ortc_heap_join(void)
 {
