@@ -42,6 +42,7 @@ ortc_status ortc_pass_half_values(ortc_specialise *);
 ortc_status ortc_pass_integer_moves(ortc_specialise *);
 ortc_status ortc_pass_integer_products(ortc_specialise *);
 ortc_status ortc_pass_sibling_products(ortc_specialise *);
+ortc_status ortc_pass_quantised_means(ortc_specialise *);
 ortc_status ortc_pass_squeeze_excite(ortc_specialise *);
 ortc_status ortc_pass_group_pointwise(ortc_specialise *);
 

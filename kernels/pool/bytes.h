@@ -1,4 +1,5 @@
-/* kernels/pool/bytes.h: MaxPool of integers of 8 bits on the cpu (bytes.c), and its bodies (bytes_vec.c). */
+/* kernels/pool/bytes.h: MaxPool of integers of 8 bits on the cpu (bytes.c), means of channels of theirs
+ * (means.c), and the bodies of both (bytes_vec.c). */
 #ifndef ORTC_KERNELS_POOL_BYTES_H
 #define ORTC_KERNELS_POOL_BYTES_H
 
@@ -15,9 +16,11 @@ typedef struct ortc_pool_bytes {
     /* n pixels of 16 channels: y, `y_step` bytes apart, the largest of all taps */
     void (*blocks)(size_t n, size_t taps, const ortc_window_tap *tap, int is_signed, uint8_t *y,
                    ptrdiff_t y_step);
+    /* n pixels of 16 channels are added to sums */
+    void (*sums)(size_t n, const uint8_t *x, int is_signed, int64_t sums[16]);
 } ortc_pool_bytes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_pool_bytes)
 
-extern const ortc_kernel ortc_cpu_pool_bytes;
+extern const ortc_kernel ortc_cpu_pool_bytes, ortc_cpu_pool_means;
 
 #endif

@@ -1,4 +1,4 @@
-/* The bodies of MaxPool on bytes (bytes.h): plain loops, which compilers make vectors of. */
+/* The bodies of MaxPool and of means on bytes (bytes.h): plain loops, which compilers make vectors of. */
 #include "kernels/common/vector/vec.h"
 #include "kernels/pool/bytes.h"
 
@@ -107,4 +107,35 @@ static void blocks(size_t n, size_t taps, const ortc_window_tap *tap, int is_sig
         beside_u8(n * 16, some, seen, y);
 }
 
-const ortc_pool_bytes V_NAME(ortc_pool_bytes) = {rows, across, blocks};
+typedef int16_t i16x16 __attribute__((vector_size(32)));
+#define SUMS(T) \
+    static inline void sums_##T(size_t n, const uint8_t *x, int64_t *sums) \
+    { \
+        enum { AT_ONCE = 4, TIMES = 128 }; /* so often 255 fits into 16 bits */ \
+        for (size_t some; n; n -= some, x += some * 16) { \
+            some = n < AT_ONCE * TIMES ? n : AT_ONCE * TIMES; \
+            i16x16 each[AT_ONCE] = {{0}}; \
+            T##x16 v; \
+            size_t i = 0; \
+            for (; i + AT_ONCE <= some; i += AT_ONCE) \
+                for (int k = 0; k < AT_ONCE; k++) { \
+                    memcpy(&v, x + (i + (size_t)k) * 16, sizeof v); \
+                    each[k] += __builtin_convertvector(v, i16x16); \
+                } \
+            for (int k = 0; i < some; i++, k++) { \
+                memcpy(&v, x + i * 16, sizeof v); \
+                each[k] += __builtin_convertvector(v, i16x16); \
+            } \
+            for (int k = 0; k < AT_ONCE; k++) \
+                for (int c = 0; c < 16; c++) sums[c] += each[k][c]; \
+        } \
+    }
+SUMS(i8)
+SUMS(u8)
+
+static void sums(size_t n, const uint8_t *x, int is_signed, int64_t *to)
+{
+    (is_signed ? sums_i8 : sums_u8)(n, x, to);
+}
+
+const ortc_pool_bytes V_NAME(ortc_pool_bytes) = {rows, across, blocks, sums};

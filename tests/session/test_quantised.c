@@ -140,7 +140,8 @@ static ortc_session *session(const char *providers, ortc_graph **copy)
 static uint32_t nodes_of(const ortc_graph *of, const char *op)
 {
     uint32_t n = 0;
-    for (const ortc_node *at = of->first; at; at = at->next) n += !strcmp(at->type, op);
+    for (const ortc_node *at = of->first; at; at = at->next)
+        n += !strcmp(at->type, op) || (at->fused && !strcmp(at->fused, op)); /* a group by its nodes */
     return n;
 }
 
@@ -444,6 +445,66 @@ Test(quantised, quantising_has_the_bits_of_its_steps)
         y = apply("Add", apply("Round", y, NULL, NULL), constant(ORTC_F32, none, 50), NULL);
         check("half a step more", through(y, ORTC_I8, 100, 0), "MatMulInteger", 0, 0, 0);
     }
+}
+
+/* ---- Means --------------------------------------------------------------------------------------------- */
+
+static ortc_edge *mean_of(ortc_edge *x, int32_t rank)
+{
+    int64_t *axes = malloc(8 * sizeof *axes), count = rank - 2;
+    ortc_constant *c;
+    for (int32_t i = 0; i < count; i++) axes[i] = i + 2;
+    cr_assert_eq(ortc_constant_create(ORTC_I64, 1, &count, axes, (size_t)count * sizeof *axes, free, axes, &c,
+                                      &e),
+                 ORTC_OK);
+    return apply("ReduceMean", x, ortc_graph_constant(g, NULL, c), NULL);
+}
+
+#define REDUCED "DequantizeLinear ReduceMean QuantizeLinear"
+#define POOLED "DequantizeLinear GlobalAveragePool QuantizeLinear"
+
+Test(quantised, means_of_channels_go_from_bytes_to_bytes)
+{
+    static const dims shapes[] = {D(2, 20, 7, 9), D(1, 16, 32, 8), D(3, 5, 129), D(1, 1, 1, 1),
+                                  D(1, 3, 1200),  D(2, 20, 3, 4),  D(1, 4, 13)};
+    static const ortc_dtype types[] = {ORTC_U8, ORTC_I8};
+    for (size_t i = 0; i < 7; i++)
+        for (int k = 0; k < 4; k++) {
+            const ortc_dtype from = types[k / 2], to = types[k % 2];
+            ortc_edge *x = through(input("x", shapes[i]), from, 2, 12);
+            check("ReduceMean", through(mean_of(x, shapes[i].rank), to, 1, 100), REDUCED, 1, 3, 0.011F);
+            x = through(input("x", shapes[i]), from, 2, 12);
+            x = apply("GlobalAveragePool", x, NULL, NULL);
+            check("GlobalAveragePool", through(x, to, 1, 3), POOLED, 1, 3, 0.011F);
+        }
+    /* beside another reader: QuantizeLinear, the mean, DequantizeLinear and Mul and QuantizeLinear, DequantizeLinear */
+    ortc_edge *x = through(input("x", D(2, 20, 7, 9)), ORTC_U8, 2, 120);
+    ortc_edge *y = apply("Mul", x, through(mean_of(x, 4), ORTC_U8, 1, 100), NULL);
+    check("beside another", through(y, ORTC_U8, 2, 120), REDUCED, 1, 0, 0.021F);
+    /* in blocks, the last of which is not full */
+    for (int64_t filters = 16; filters < 40; filters += 11) {
+        x = through(input("x", D(1, 16, 16, 16)), ORTC_U8, 2, 120);
+        x = padded(apply("Conv", x, weights(ORTC_I8, D(filters, 16, 3, 3), 0, 0, 0), NULL));
+        x = through(x, ORTC_U8, 20, 120);
+        x = through(apply("GlobalAveragePool", x, NULL, NULL), ORTC_U8, 1, 100);
+        check("in blocks", x, POOLED, 1, 0, 0.011F);
+    }
+}
+
+Test(quantised, other_means_stay_as_they_are)
+{
+    const dims shape = D(2, 20, 7, 9);
+    ortc_edge *x = quantise(input("x", shape), ORTC_U8, 2, 120);
+    x = with_int(apply("DequantizeLinear", x, constant(ORTC_F32, D(20), 1), constant(ORTC_U8, D(20), 120)),
+                 "axis", 1);
+    check("a scale for each channel", through(mean_of(x, 4), ORTC_U8, 1, 100), REDUCED, 0, 0, 0.011F);
+    x = through(input("x", shape), ORTC_U8, 2, 120);
+    check("not rounded", mean_of(x, 4), REDUCED, 0, 0, 1e-4F);
+    x = mean_of(through(input("x", shape), ORTC_U8, 2, 120), 4);
+    check("read twice", apply("Add", x, through(x, ORTC_U8, 1, 100), NULL), REDUCED, 0, 0, 0.011F);
+    x = mean_of(through(input("x", D(7, 3, 9)), ORTC_U8, 2, 120), 3);
+    x = apply("Transpose", x, NULL, NULL); /* what is reduced is not what is behind the channels */
+    check("moved", through(x, ORTC_U8, 1, 100), REDUCED, 0, 0, 0.011F);
 }
 
 /* ---- Moves --------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* Pools over blocks of channels against their definition in double: random extents, windows, pads, dilations,
- * global forms, f32, f16 and bf16, NaN, between guard pages, on every instruction set. */
+ * global forms, f32, f16 and bf16, NaN, between guard pages, on every instruction set. Sums of bytes, too. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "kernels/common/element.h"
 #include "kernels/common/vector/convert.h"
 #include "kernels/pool/blocks.h"
+#include "kernels/pool/bytes.h"
 #include "tests.h"
 
 static int32_t one_by_one(void *scratch, int64_t n, int64_t grain, ortc_parallel_fn body, void *arg)
@@ -116,6 +117,29 @@ static int run_one(rng *r)
     return bad;
 }
 
+ORTC_VEC_TABLE(ortc_pool_bytes)
+
+/* Pixels of 16 channels, of all numbers or the farthest from 0 alone, added to what is there. */
+static int sums_of_bytes(rng *r)
+{
+    const int is_signed = (int)(rng_next(r) % 2), farthest = (int)(rng_next(r) % 2);
+    const size_t n = (size_t)rng_range(r, 0, rng_next(r) % 4 ? 40 : 3000);
+    guard x = guard_open(n * 16, (int)(rng_next(r) % 2));
+    uint8_t *bytes = x.data;
+    int64_t want[16], have[16];
+    int bad = 0;
+    for (int c = 0; c < 16; c++) want[c] = have[c] = rng_range(r, -1000, 1000);
+    for (size_t i = 0; i < n * 16; i++) {
+        bytes[i] = farthest ? is_signed ? 0x80 : 0xff : (uint8_t)rng_next(r);
+        want[i % 16] += is_signed ? (int8_t)bytes[i] : bytes[i];
+    }
+    ortc_pool_bytes_select()->sums(n, bytes, is_signed, have);
+    for (int c = 0; c < 16; c++) bad += want[c] != have[c];
+    bad += !guard_intact(&x);
+    guard_close(&x);
+    return bad;
+}
+
 void test_pool_blocks(tally *t, uint32_t isa_bits)
 {
 #define LINE(isa, needs, unused) {#isa, needs},
@@ -130,7 +154,7 @@ void test_pool_blocks(tally *t, uint32_t isa_bits)
         snprintf(name, sizeof name, "pools in blocks, %s", isas[i].name);
         if (!tally_begins(t, name, !(isas[i].needs & ~isa_bits))) continue;
         ortc_cpu_features_set_mask(ortc_cpu_level_mask(isas[i].name, &known));
-        for (int n = 0; n < 500; n++) bad += run_one(&r);
+        for (int n = 0; n < 500; n++) bad += run_one(&r) + sums_of_bytes(&r);
         ortc_cpu_features_set_mask(UINT32_MAX);
         tally_result(t, name, bad);
     }
