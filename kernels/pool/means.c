@@ -1,6 +1,6 @@
 /* kernels/pool/means.c: means of channels of 8 bits on the cpu, from bytes to bytes: a group of
  * DequantizeLinear, GlobalAveragePool (or ReduceMean of all but images and channels) and QuantizeLinear
- * (graph/specialise/quantised_means.c). Sums are exact: where f32's of numbers are not, a mean that is next to a
+ * (graph/specialise/quantised_means.c). Sums are exact: where those of f32 are not, a mean that is next to a
  * half may become its other neighbour.
  */
 #include <math.h>

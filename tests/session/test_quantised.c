@@ -477,7 +477,7 @@ Test(quantised, means_of_channels_go_from_bytes_to_bytes)
             x = apply("GlobalAveragePool", x, NULL, NULL);
             check("GlobalAveragePool", through(x, to, 1, 3), POOLED, 1, 3, 0.011F);
         }
-    /* beside another reader: QuantizeLinear, the mean, DequantizeLinear and Mul and QuantizeLinear, DequantizeLinear */
+    /* beside another reader */
     ortc_edge *x = through(input("x", D(2, 20, 7, 9)), ORTC_U8, 2, 120);
     ortc_edge *y = apply("Mul", x, through(mean_of(x, 4), ORTC_U8, 1, 100), NULL);
     check("beside another", through(y, ORTC_U8, 2, 120), REDUCED, 1, 0, 0.021F);
