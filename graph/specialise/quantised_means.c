@@ -2,9 +2,9 @@
  *
  *   QuantizeLinear(GlobalAveragePool(DequantizeLinear(x)))     or ReduceMean of all but images and channels
  *
- * become one node, a group of the three, which reads bytes. What else reads the numbers has a DequantizeLinear
- * of its own, which goes where they are read, so that they are never in memory. Where the provider has a kernel
- * for it.
+ * become one node, a group of the three, which reads bytes. What else reads the numbers has a
+ * DequantizeLinear of its own, which goes where they are read, so that they are never in memory. Where the
+ * provider has a kernel for it.
  */
 #include "graph/ir/quantised.h"
 #include "pointwise_nodes.h"
