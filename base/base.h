@@ -209,11 +209,11 @@ ortc_processors ortc_platform_count(const char *sys, const char *allowed);
 uint32_t ortc_platform_node(const ortc_processors *); /* on which the calling thread is now; one node: 0 */
 /* From now on the calling thread runs on a node's processors only, on slow ones only if it may. */
 void ortc_platform_stay(const ortc_processors *, uint32_t node, bool also_slow);
+#define ORTC_HUGE_PAGE ((size_t)2 << 20)
 /* Of a block that nobody has written yet and somebody soon will: its pages are to be huge, unless the system
  * takes long to find one, which is tried. A virtual machine whose host has yet to find the memory takes
  * milliseconds for each, where small pages, which others have just left, come at once: then some of what is
  * asked for next is of those. */
-#define ORTC_HUGE_PAGE ((size_t)2 << 20)
 void ortc_platform_find_pages(void *block, size_t bytes);
 /* Whole huge pages of a block lose what they hold, and their memory. */
 void ortc_platform_drop_pages(void *block, size_t bytes);

@@ -92,7 +92,7 @@ static void count_in(slab *s, size_t begin, size_t end)
         heap.kept -= !s->pages[i].used && s->pages[i].there;
         s->pages[i].used += in_page(begin, end, i);
         if (none == SIZE_MAX && !s->pages[i].there) none = i;
-        if (none != SIZE_MAX && s->pages[i].there) { /* only the last page of a block can be another's, too */
+        if (none != SIZE_MAX && s->pages[i].there) { /* kept, or another's, too */
             ortc_platform_find_pages(s->data + none * ORTC_HUGE_PAGE, (i - none) * ORTC_HUGE_PAGE);
             none = SIZE_MAX;
         }

@@ -10,16 +10,6 @@
 #include "pointwise_nodes.h"
 #include "specialise.h"
 
-/* Whether n makes of x the mean of each channel. */
-static bool averages(const ortc_node *n, const ortc_edge *x)
-{
-    const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
-    bool yes = y && x && x->rank > 2 && y->rank == x->rank &&
-               (ortc_is_op(n, "GlobalAveragePool") || ortc_is_op(n, "ReduceMean"));
-    for (int32_t i = 0; yes && i < x->rank; i++) yes = y->dims[i] == (i < 2 ? x->dims[i] : 1);
-    return yes;
-}
-
 /* The QuantizeLinear to 8 bits, by one scale, that alone reads e; NULL: none. */
 static ortc_node *quantises(const ortc_edge *e)
 {
@@ -38,7 +28,9 @@ ortc_status ortc_pass_quantised_means(ortc_specialise *s)
         ortc_node *made = NULL;
         next = n->next;
         ortc_edge *numbers = n->n_in ? n->in[0] : NULL;
-        if (!averages(n, numbers) || !ortc_read_dequantised(numbers, &a) || a.scale->count != 1) continue;
+        if (!numbers || !ortc_averages(n, numbers) || n->epilogue || !ortc_read_dequantised(numbers, &a) ||
+            a.scale->count != 1)
+            continue;
         ortc_node *q = quantises(n->out[0]), *shared = numbers->producer;
         if (!q || !s->together(s->arg, n, q)) continue;
         ortc_node *own = ortc_node_like(s->graph, n, "DequantizeLinear", ORTC_F32, numbers, shared->n_in,

@@ -44,6 +44,8 @@ ortc_status ortc_pass_integer_products(ortc_specialise *);
 ortc_status ortc_pass_sibling_products(ortc_specialise *);
 ortc_status ortc_pass_quantised_means(ortc_specialise *);
 ortc_status ortc_pass_squeeze_excite(ortc_specialise *);
+/* Whether n makes of x the mean of each channel (squeeze_excite.c). */
+bool ortc_averages(const ortc_node *n, const ortc_edge *x);
 ortc_status ortc_pass_group_pointwise(ortc_specialise *);
 
 /* The node of ortc.Group that a body would become, for asking whether somebody takes it. */

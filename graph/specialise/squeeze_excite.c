@@ -32,8 +32,7 @@ static const ortc_node *excites(ortc_node *conv)
     return NULL;
 }
 
-/* Whether n makes of x the mean of each channel. */
-static bool averages(const ortc_node *n, const ortc_edge *x)
+bool ortc_averages(const ortc_node *n, const ortc_edge *x)
 {
     return is(n, "GlobalAveragePool") || (is(n, "ReduceMean") && n->in[0] == x && is_factor(n->out[0], x));
 }
@@ -44,7 +43,7 @@ static const ortc_node *squeezes(const ortc_node *conv)
     const ortc_node *found = NULL;
     bool others = false;
     for (const ortc_use *u = conv->out[0]->uses; u; u = u->next)
-        if (!found && averages(u->node, conv->out[0]))
+        if (!found && ortc_averages(u->node, conv->out[0]))
             found = u->node;
         else
             others = true;

@@ -585,7 +585,7 @@ typedef struct ortc_memory_stats {
 /* Fills in what fits into out->size, which the caller has set. Errors: NOT_FOUND (memory 0, the host's, has
  * no pool). Any thread. */
 ORTC_EXPORT ortc_status ortc_memory_statistics(uint32_t memory, ortc_memory_stats *out, ortc_error *);
-/* Gives what nobody uses back to the device; the bytes that went. Any thread. */
+/* Gives what nobody uses back to the device, of memory 0 to the system; the bytes that went. Any thread. */
 ORTC_EXPORT uint64_t ortc_memory_trim(uint32_t memory);
 
 /* ---- Asynchronous runs --------------------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ static int is_bytes(ortc_dtype t) { return t == ORTC_U8 || t == ORTC_I8; }
 /* Constants of one number are in the body. */
 static int is_scale(const ortc_port *p, float *out)
 {
-    if (!p->type || !p->data || p->dtype != ORTC_F32 || p->rank > 1) return 0;
+    if (!p->type || !p->data || p->dtype != ORTC_F32 || p->rank > 1 || (p->rank && p->dims[0] != 1)) return 0;
     memcpy(out, p->data, sizeof *out);
     return 1;
 }

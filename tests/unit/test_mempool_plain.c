@@ -247,6 +247,14 @@ static void test_heap(void)
     check((uintptr_t)b == at || ortc_heap_least == SIZE_MAX, "what is free is found again", "it is not");
     ortc_free_aligned(b, (size_t)3 << 20);
     ortc_free_aligned(a, 100000);
+    char *small = ortc_data_alloc(0), *large = ortc_data_alloc((size_t)5 << 20);
+    check(small && large && (uintptr_t)small % 16 == 0, "data has memory", "it has none");
+    check(ortc_heap_least == SIZE_MAX || (uintptr_t)large % ORTC_ALIGNMENT == 0, "data is aligned",
+          "it is not");
+    memset(large, 1, (size_t)5 << 20);
+    ortc_data_free(small), ortc_data_free(large), ortc_data_free(NULL);
+    check(ortc_heap_least == SIZE_MAX || ortc_heap_trim() > 0, "pages without a block go", "they do not");
+    check(ortc_heap_trim() == 0, "trimming leaves none", "it does");
     check(!ortc_alloc_aligned(SIZE_MAX - 5) && !ortc_alloc_aligned(SIZE_MAX / 2), "sizes are checked",
           "they are not");
 }
