@@ -62,6 +62,8 @@ void ortc_free_aligned(void *, size_t bytes); /* NULL allowed; as many bytes as 
 /* Blocks of so many bytes and more, and of less than the most, lie beside each other in huge pages (heap.c).
  * For tests, before there is any: SIZE_MAX leaves all to the C library. */
 extern size_t ortc_heap_least;
+/* So many bytes of blocks are about to be asked for. */
+void ortc_heap_expect(size_t bytes);
 #define ORTC_HEAP_MOST ((size_t)32 << 20)
 /* A block that knows its bytes, for data whose owner does not; aligned to 16, to ORTC_ALIGNMENT where it lies
  * with others. */

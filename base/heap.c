@@ -3,7 +3,9 @@
  * Blocks of 32 KB and more lie beside each other in slabs of addresses, whose memory comes by huge pages as
  * blocks reach them. To open a model of some megabytes and to run it once touches thousands of small pages,
  * each a fault: 0.3 ms a megabyte where a huge page costs 0.02. The first megabyte is the C library's all the
- * same, so that what is small stays small. Huge pages without a block go back to the system, but for a few.
+ * same, so that what is small stays small, unless it is known that more will come: a huge page is found and
+ * cleared in the time of 50 to 120 small ones. Huge pages without a block go back to the system, but for a
+ * few.
  */
 #include <pthread.h>
 
@@ -11,7 +13,8 @@
 #include "sanitize.h"
 
 #define SLAB_BYTES (2 * ORTC_HEAP_MOST) /* of addresses */
-#define FIRST ((size_t)1 << 20)         /* so much is left to the C library */
+#define FIRST ((size_t)1 << 20)         /* so much is left to the C library, */
+#define WORTH ((size_t)256 << 10)       /* but nothing where so much is expected */
 enum { KEPT = 2 }; /* huge pages without a block that stay, or an eighth of those with one */
 
 #ifdef ORTC_SANITIZED
@@ -36,8 +39,9 @@ static struct {
     ortc_mempool *pool;
     slab *slabs;
     size_t used, kept; /* huge pages that have memory, with blocks and without */
-    size_t apart;      /* bytes of blocks that are the C library's */
-} heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    size_t apart;      /* bytes of blocks that are the C library's, */
+    size_t first;      /* and how many may be */
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .first = FIRST};
 
 /* ---- Slabs --------------------------------------------------------------------------------------------- */
 
@@ -127,7 +131,7 @@ static char *take(size_t bytes)
     static const ortc_mempool_source source = {NULL, take_slab, give_slab, 0, SLAB_BYTES};
     char *block = NULL;
     pthread_mutex_lock(&heap.lock);
-    if (heap.apart + bytes > FIRST) {
+    if (heap.apart + bytes > heap.first) {
         if (!heap.pool) heap.pool = ortc_mempool_create(&source);
         if (heap.pool) block = ortc_mempool_take(heap.pool, bytes);
     }
@@ -199,6 +203,14 @@ bool ortc_heap_join(void)
         }
     pthread_mutex_unlock(&heap.lock);
     return any;
+}
+
+void ortc_heap_expect(size_t bytes)
+{
+    if (bytes < WORTH) return;
+    pthread_mutex_lock(&heap.lock);
+    heap.first = 0;
+    pthread_mutex_unlock(&heap.lock);
 }
 
 static bool in_heap(size_t bytes) { return bytes >= ortc_heap_least && bytes < ORTC_HEAP_MOST; }

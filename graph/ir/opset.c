@@ -23,7 +23,7 @@ static const char *plain_domain(const char *domain) { return strcmp(domain, "ai.
 /* Where the entry is hung, or would be: behind the last of its chain. */
 static ortc_op_entry **slot_of(const char *domain, const char *name)
 {
-    ortc_op_entry **at = &table[ortc_hash(name, strlen(name), ortc_hash_string(domain)) % ORTC_LENGTH(table)];
+    ortc_op_entry **at = &table[ortc_hash_string(name) % ORTC_LENGTH(table)];
     while (*at && (strcmp((*at)->op.name, name) || strcmp((*at)->op.domain, domain))) at = &(*at)->next;
     return at;
 }

@@ -7,7 +7,10 @@
  */
 #include "source.h"
 
-enum { MAX_FILES = 4096 };
+enum {
+    MAX_FILES = 4096,
+    LEAST_DROPPED = 1 << 20 /* bytes of a file; pages of a smaller one cost more to find again */
+};
 
 /* One opened thing. */
 typedef struct content {
@@ -156,11 +159,15 @@ void ortc_source_close(ortc_source *s)
 
 ortc_source_bytes ortc_source_model(const ortc_source *s) { return s->model.view; }
 
+static void drop(const ortc_mapping *m)
+{
+    if (m->bytes >= LEAST_DROPPED) ortc_mapping_drop(m->data, m->bytes);
+}
+
 void ortc_source_drop(const ortc_source *s)
 {
-    ortc_mapping_drop(s->model.mapping.data, s->model.mapping.bytes);
-    for (size_t i = 0; i < s->files.count; i++)
-        ortc_mapping_drop(s->files.data[i]->content.mapping.data, s->files.data[i]->content.mapping.bytes);
+    drop(&s->model.mapping);
+    for (size_t i = 0; i < s->files.count; i++) drop(&s->files.data[i]->content.mapping);
 }
 
 /* ---- Neighbours ---------------------------------------------------------------------------------------- */

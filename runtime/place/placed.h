@@ -57,6 +57,9 @@ typedef struct ortc_placed {
     uint32_t ask;          /* ORTC_ASK_*, of every question to a kernel */
     ORTC_ARRAY(ortc_mover) movers;
     ortc_graph *movers_graph;
+    /* for the expected extents (plan/settle.c), by edge id, what was chosen, by node id; NULL: nothing was */
+    const struct ortc_fact *expected;
+    const struct ortc_pick *settled;
 } ortc_placed;
 
 /* The node's site; it must be in the table. */

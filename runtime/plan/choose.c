@@ -20,7 +20,7 @@ typedef struct way {
 /* All ways of a node: as its kernels offer them, or the only one. */
 typedef struct ways {
     way *list;
-    uint32_t count, at; /* at: the one that is taken */
+    uint32_t count, room, at; /* at: the one that is taken */
 } ways;
 
 typedef struct chooser {
@@ -211,6 +211,20 @@ static ortc_status question_of(const chooser *h, const ortc_node *n, ortc_questi
     return ORTC_OK;
 }
 
+/* Where the next way goes; NULL: no memory. */
+static way *next_way(const chooser *h, ways *all)
+{
+    if (all->count == all->room) {
+        const uint32_t room = all->room ? all->room * 2 : 4;
+        way *list = ortc_arena_array(h->c->arena, room, sizeof *list);
+        if (!list) return NULL;
+        if (all->count) memcpy(list, all->list, all->count * sizeof *list);
+        all->list = list;
+        all->room = room;
+    }
+    return &all->list[all->count];
+}
+
 /* Asks the candidates with one layout, and keeps what is new. */
 static ortc_status ask(chooser *h, const ortc_node *n, ortc_question *q, ortc_layout layout)
 {
@@ -220,10 +234,11 @@ static ortc_status ask(chooser *h, const ortc_node *n, ortc_question *q, ortc_la
     for (uint32_t i = 0; i < s->n_candidates; i++) {
         const ortc_kernel *k = s->candidates[i].kernel;
         const bool last = i + 1 == s->n_candidates;
-        way *w = &all->list[all->count];
         bool yes, again = false;
         if (layout && (!k->choose || !(k->flags & ORTC_KERNEL_LAYOUTS))) continue;
         if (!k->choose && all->count) continue; /* it is for where all before it say no */
+        way *w = next_way(h, all);
+        if (!w) return ortc_no_memory(h->c->error, 0);
         ORTC_TRY(hear(h, n, &s->candidates[i], q, layout, &room, w, &yes));
         if (!yes || (layout && !w->pick.in)) continue;
         if (!last && !h->c->any_form && s->form && w->pick.form && w->pick.form != s->form) continue;
@@ -551,11 +566,10 @@ static ortc_status begin_node(chooser *h, const ortc_node *n, ortc_question **qu
     bool askable = false;
     ortc_question q;
     if (is_open(s)) ORTC_TRY(question_of(h, n, &q, &askable));
-    const uint32_t room = askable ? s->n_candidates * (MAX_LAYOUTS + 2) + 1 : 1;
-    if (!(all->list = ortc_arena_array(h->c->arena, room, sizeof *all->list)))
-        return ortc_no_memory(h->c->error, room * sizeof *all->list);
     if (!askable) {
         const ortc_candidate *only = &s->candidates[s->n_candidates - 1];
+        if (!(all->list = ortc_arena_array(h->c->arena, 1, sizeof *all->list)))
+            return ortc_no_memory(h->c->error, sizeof *all->list);
         all->list[0].pick = (ortc_pick){.candidate = only, .offer = {.name = only->kernel->name}};
         all->count = 1;
         return s->n_candidates == 1 ? keep_forced(h, n) : ORTC_OK;

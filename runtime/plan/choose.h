@@ -44,10 +44,14 @@ typedef struct ortc_choosing {
  * caller has chosen for a node by name is not offered. */
 ortc_status ortc_choose(ortc_choosing *);
 
-/* Bind: for extents that are expected (numbers as they are; symbols as `expected` says) chooses, and notes of
- * each node in which form its kernel wants its constants: with other extents only candidates that read the
- * same form, or the last one, run. So a constant has two packed forms at most, whatever shapes come. */
+/* Bind: for extents that are expected (numbers as they are; symbols as `expected` says) chooses, keeps that
+ * as long as the graph, and notes of each node in which form its kernel wants its constants: with other
+ * extents only candidates that read the same form, or the last one, run. So a constant has two packed forms
+ * at most, whatever shapes come. */
 ortc_status ortc_settle(ortc_placed *, ortc_error *);
+/* What was chosen then, by node id, where the question (with runs, makes and is_read) is the same; NULL: it
+ * is another one. */
+const ortc_pick *ortc_settled(const ortc_choosing *);
 
 /* What a mover takes for it in one step; HUGE_VAL: there is none, or it does not do that. */
 double ortc_reorder_clocks(const ortc_placed *, const ortc_fact *, uint32_t space, ortc_layout from,

@@ -41,8 +41,10 @@ static ortc_status choose(ortc_planner *p)
                        .arg = p,
                        .arena = &p->scratch,
                        .error = p->error};
-    ORTC_TRY(ortc_choose(&c));
-    p->picks = c.picks;
+    if (!(p->picks = ortc_settled(&c))) {
+        ORTC_TRY(ortc_choose(&c));
+        p->picks = c.picks;
+    }
     for (p->n_forms = 0; p->n_forms < p->targets->n_spaces; p->n_forms++)
         p->forms[p->n_forms] = (ortc_form){(uint8_t)p->n_forms, ORTC_PLAIN};
     for (const ortc_node *n = p->begin; n != p->end; n = n->next) {

@@ -65,7 +65,7 @@ typedef struct ortc_planner {
     ortc_fact *facts; /* by edge id */
     bool *needed;     /* by edge id */
     const ortc_planner_input *inputs;
-    ortc_pick *picks; /* by node id: with what it runs */
+    const ortc_pick *picks; /* by node id: with what it runs */
     ortc_form forms[ORTC_MAX_FORMS];
     uint32_t n_forms;
     ortc_home *homes; /* by form, then by edge id: ortc_planner_at */

@@ -1,5 +1,5 @@
-/* runtime/plan/settle.c: in which form each node's constants are packed, settled when a session is made, for
- * the extents that are expected (choose.h).
+/* runtime/plan/settle.c: what runs each node, and in which form its constants are packed, settled when a
+ * session is made, for the extents that are expected (choose.h).
  *
  * Expected are the numbers that the model and the caller give (ortc_session_options.dims); for symbols 1
  * where one is the first extent of an input, 224 behind the second extent of an input of rank 4 or more
@@ -79,12 +79,49 @@ static bool has_choice(const ortc_placed *p)
     return any;
 }
 
+/* Of the constants that kernels want in forms of their own. */
+static size_t packed_bytes(const ortc_placed *p)
+{
+    size_t bytes = 0;
+    for (const ortc_node *n = p->graph->first; n; n = n->next)
+        for (uint32_t i = 0; i < n->n_in && ortc_site_of(p, n)->form; i++)
+            if (n->in[i] && n->in[i]->constant) bytes += n->in[i]->constant->bytes;
+    return bytes;
+}
+
+/* A node's choice, with copies of what it points to. false: no memory. */
+static bool keep_pick(ortc_arena *arena, const ortc_node *n, ortc_pick *pick)
+{
+    if (pick->in) { /* layouts of all ports, beside each other */
+        pick->in = ortc_arena_copy(arena, pick->in, (n->n_in + n->n_out) * sizeof *pick->in);
+        if (!pick->in) return false;
+        pick->out = pick->in + n->n_in;
+    }
+    if (!pick->offers) return true;
+    pick->offers = ortc_arena_copy(arena, pick->offers, pick->n_offers * sizeof *pick->offers);
+    return pick->offers;
+}
+
+/* Keeps what was chosen, as long as the graph. */
+static bool keep(ortc_placed *p, const ortc_choosing *c)
+{
+    ortc_arena *arena = &p->graph->arena;
+    ortc_pick *picks = ortc_arena_copy(arena, c->picks, p->graph->next_node * sizeof *picks);
+    for (const ortc_node *n = picks ? p->graph->first : NULL; n; n = n->next) {
+        if (!keep_pick(arena, n, &picks[n->id])) return false;
+        ortc_site_of(p, n)->form = picks[n->id].form;
+    }
+    p->settled = picks;
+    p->expected = c->facts;
+    return picks;
+}
+
 ortc_status ortc_settle(ortc_placed *p, ortc_error *error)
 {
     ortc_arena arena = {0};
     if (!has_choice(p)) return ORTC_OK;
     ortc_dim *numbers = expected(p->graph, &arena);
-    const ortc_fact *facts = numbers ? facts_of(p->graph, numbers, &arena) : NULL;
+    const ortc_fact *facts = numbers ? facts_of(p->graph, numbers, &p->graph->arena) : NULL;
     ortc_choosing c = {.placed = p,
                        .facts = facts,
                        .begin = p->graph->first,
@@ -92,11 +129,44 @@ ortc_status ortc_settle(ortc_placed *p, ortc_error *error)
                        .runs = is_settled,
                        .arena = &arena,
                        .error = error};
-    const ortc_status s = facts ? ortc_choose(&c) : ortc_no_memory(error, 0);
-    for (const ortc_node *n = s == ORTC_OK ? p->graph->first : NULL; n; n = n->next)
-        ortc_site_of(p, n)->form = c.picks[n->id].form;
+    ortc_status s = facts ? ortc_choose(&c) : ortc_no_memory(error, 0);
+    if (s == ORTC_OK && !keep(p, &c)) s = ortc_no_memory(error, 0);
     ortc_arena_deinit(&arena);
     free(numbers);
+    if (s == ORTC_OK) ortc_heap_expect(packed_bytes(p));
     /* for extents that are only expected nothing need be right: a plan will say what is wrong */
     return s == ORTC_OUT_OF_MEMORY || s == ORTC_CANCELLED || s == ORTC_DEADLINE ? s : ORTC_OK;
+}
+
+/* ---- The same question again --------------------------------------------------------------------------- */
+
+static bool same_fact(const ortc_fact *a, const ortc_fact *b)
+{
+    if (!a->type || !b->type || a->rank != b->rank || a->type->kind != b->type->kind ||
+        (a->type->kind != ORTC_KIND_TENSOR ? a->type != b->type : a->type->dtype != b->type->dtype))
+        return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (a->dims[i] != b->dims[i]) return false;
+    return true;
+}
+
+static bool same_node(const ortc_choosing *c, const ortc_node *n)
+{
+    const bool runs = c->runs(c->arg, n);
+    bool same = runs == is_settled(NULL, n);
+    for (uint32_t i = 0; i < n->n_in && same && runs; i++)
+        same = !n->in[i] || same_fact(&c->placed->expected[n->in[i]->id], &c->facts[n->in[i]->id]);
+    for (uint32_t i = 0; i < n->n_out && same && runs; i++)
+        same = !n->out[i] || (c->makes(c->arg, n, i) &&
+                              same_fact(&c->placed->expected[n->out[i]->id], &c->facts[n->out[i]->id]));
+    return same;
+}
+
+const ortc_pick *ortc_settled(const ortc_choosing *c)
+{
+    const ortc_graph *g = c->placed->graph;
+    bool same = c->placed->settled && c->begin == g->first && !c->end;
+    for (const ortc_node *n = g->first; n && same; n = n->next) same = same_node(c, n);
+    for (uint32_t i = 0; i < g->n_outputs && same; i++) same = c->is_read(c->arg, g->outputs[i].edge);
+    return same ? c->placed->settled : NULL;
 }

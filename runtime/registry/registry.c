@@ -39,8 +39,7 @@ static const char *plain_domain(const char *domain)
 /* Where the list of an operator's kernels is hung, or would be: behind the last of its bucket. */
 static ortc_kernel_item **head_of(const char *provider, const char *domain, const char *op)
 {
-    const uint64_t hash = ortc_hash(op, strlen(op), ortc_hash_string(domain) ^ ortc_hash_string(provider));
-    ortc_kernel_item **at = &buckets[hash % BUCKETS];
+    ortc_kernel_item **at = &buckets[ortc_hash_string(op) % BUCKETS];
     while (*at && (strcmp((*at)->entry->op, op) || strcmp((*at)->entry->domain, domain) ||
                    strcmp((*at)->provider, provider)))
         at = &(*at)->next_in_bucket;
@@ -54,39 +53,37 @@ enum {
 };
 
 /* Entries and kernels stay where they are, unless they are of another size than ours or say ai.onnx. */
-static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *entry, ortc_error *error)
+static ortc_status add_kernel(const char *provider, const ortc_kernel_entry *entry, ortc_kernel_item *item,
+                              ortc_error *error)
 {
-    typedef struct copy {
-        ortc_kernel_item item;
+    struct copy {
         ortc_kernel_entry entry;
         ortc_kernel kernel;
-    } copy;
-    ortc_kernel k;
-    if (!entry->op ||
-        !copy_struct(&k, sizeof k, entry->kernel, entry->kernel ? entry->kernel->size : 0,
-                     offsetof(ortc_kernel, release_slot)) ||
-        !k.name)
+    } other;
+    const ortc_kernel *k = entry->kernel;
+    const char *domain = plain_domain(entry->domain);
+    if (k && k->size != sizeof *k)
+        k = copy_struct(&other.kernel, sizeof other.kernel, k, k->size, offsetof(ortc_kernel, release_slot))
+                ? &other.kernel
+                : NULL;
+    if (!entry->op || !k || !k->name)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT,
                          "a kernel entry of provider '%s' (operator '%s') is broken", provider,
                          entry->op ? entry->op : "?");
-    if (!k.run) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has no run function", k.name);
-    if (k.flags & ~(uint32_t)KERNEL_FLAGS)
-        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has unknown flags %#x", k.name,
-                         (unsigned)(k.flags & ~(uint32_t)KERNEL_FLAGS));
-    const char *domain = plain_domain(entry->domain);
-    const bool as_it_is = domain == entry->domain && k.size == sizeof k;
-    ortc_kernel_item *item = calloc(1, as_it_is ? sizeof *item : sizeof(copy));
-    if (!item) return ortc_no_memory(error, sizeof(copy));
-    item->entry = entry;
-    item->provider = provider;
-    if (!as_it_is) {
-        copy *c = (copy *)item;
-        c->kernel = k;
+    if (!k->run) return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has no run function", k->name);
+    if (k->flags & ~(uint32_t)KERNEL_FLAGS)
+        return ortc_fail(error, ORTC_INVALID_ARGUMENT, "kernel '%s' has unknown flags %#x", k->name,
+                         (unsigned)(k->flags & ~(uint32_t)KERNEL_FLAGS));
+    if (domain != entry->domain || k != entry->kernel) {
+        struct copy *c = malloc(sizeof *c);
+        if (!c) return ortc_no_memory(error, sizeof *c);
+        c->kernel = *k;
         c->entry = *entry;
         c->entry.domain = domain;
         c->entry.kernel = &c->kernel;
-        item->entry = &c->entry;
+        entry = &c->entry;
     }
+    *item = (ortc_kernel_item){.entry = entry, .provider = provider};
     pthread_rwlock_wrlock(&lock);
     ortc_kernel_item **at = head_of(provider, domain, entry->op);
     while (*at) at = &(*at)->next;
@@ -106,9 +103,16 @@ static ortc_status add_table(const ortc_kernel_table *t, ortc_error *error)
         return ortc_fail(error, ORTC_INVALID_ARGUMENT,
                          "a table of kernels of provider '%s' has entries of %u bytes", t->provider,
                          t->entry_size);
+    ortc_kernel_item *items = calloc(t->count ? t->count : 1, sizeof *items); /* for good */
+    if (!items) return ortc_no_memory(error, t->count * sizeof *items);
     for (uint32_t i = 0; i < t->count; i++) {
         const char *entry = (const char *)t->entries + (size_t)i * t->entry_size;
-        ORTC_TRY(add_kernel(t->provider, (const ortc_kernel_entry *)(const void *)entry, error));
+        const ortc_status s = add_kernel(t->provider, (const ortc_kernel_entry *)(const void *)entry,
+                                         &items[i], error);
+        if (s != ORTC_OK) {
+            if (!i) free(items); /* nobody knows them */
+            return s;
+        }
     }
     return ORTC_OK;
 }

@@ -74,9 +74,15 @@ static const ortc_kernel step = {.size = sizeof step,
                                  .prepare = prepare,
                                  .run = run,
                                  .choose = choose};
-static const ortc_op ops[] = {
-    ORTC_OP("test", "Step", 1, 1, "", "x:T+", "y:T", "clocks:is! likes:i=0", "T=f32", infer, NULL, 0)};
-ORTC_KERNELS(cpu, choosing, ORTC_KERNEL_IN("test", "Step", 1, 1, (ORTC_TYPE(ORTC_F32)), &step));
+static const ortc_kernel plain_step = {.size = sizeof step, .name = "plain_step", .run = run};
+/* Of a Choice there are two kernels, of which the second takes what the first does not. */
+static const ortc_op ops[] = {ORTC_OP("test", "Step", 1, 1, "", "x:T+", "y:T", "clocks:is! likes:i=0",
+                                      "T=f32", infer, NULL, 0),
+                              ORTC_OP("test", "Choice", 1, 1, "", "x:T+", "y:T", "clocks:is! likes:i=0",
+                                      "T=f32", infer, NULL, 0)};
+ORTC_KERNELS(cpu, choosing, ORTC_KERNEL_IN("test", "Step", 1, 1, (ORTC_TYPE(ORTC_F32)), &step),
+             ORTC_KERNEL_IN("test", "Choice", 1, 1, (ORTC_TYPE(ORTC_F32)), &step),
+             ORTC_KERNEL_IN("test", "Choice", 1, 1, (ORTC_TYPE(ORTC_F32)), &plain_step));
 ORTC_FAMILY(choosing, ops, &ortc_kernels_cpu_choosing);
 
 /* ---- Random graphs ------------------------------------------------------------------------------------- */
@@ -105,7 +111,8 @@ static void setup(void)
 }
 TestSuite(choose, .init = setup);
 
-static void make_graph(void)
+/* Of nodes of test.Step or test.Choice. */
+static void make_graph(const char *op)
 {
     ortc_edge *values[NODES + 1];
     liked[1] = liked[2] = false;
@@ -119,7 +126,7 @@ static void make_graph(void)
         const uint32_t n_in = 1 + draw(2);
         char name[16];
         snprintf(name, sizeof name, "n%u", i);
-        ortc_node *n = ortc_node_create(g, ortc_op_find("test", "Step"), name, n_in, 1);
+        ortc_node *n = ortc_node_create(g, ortc_op_find("test", op), name, n_in, 1);
         const int64_t clocks[3] = {2 + draw(40), draw(4) ? 2 + draw(40) : 0, draw(4) ? 2 + draw(40) : 0};
         const int64_t likes = clocks[1] && draw(2) ? 1 : clocks[2] && draw(2) ? 2 : 0;
         liked[likes] = true;
@@ -143,8 +150,8 @@ static void make_graph(void)
     cr_assert_eq(ortc_session_from_graph(&store, g, &o, &s, &e), ORTC_OK, "%s", e.text);
 }
 
-/* Plans, and sums what all steps would take; layouts: of the nodes, as forced, NULL: free. *out the result.
- * */
+/* Plans, and sums what all steps would take; layouts: of the nodes, as forced (what was settled without them
+ * is no answer then), NULL: free. *out the result. */
 static double plan(const int *layouts, uint32_t *reorders)
 {
     static ortc_forced forced[NODES];
@@ -155,6 +162,7 @@ static double plan(const int *layouts, uint32_t *reorders)
     }
     s->unit.placed.forced = forced;
     s->unit.placed.n_forced = layouts ? NODES : 0;
+    if (layouts) s->unit.placed.settled = NULL;
     ortc_value *x;
     ortc_run_env env = {.threads = 1, .error = &e};
     ortc_program *p = NULL;
@@ -199,6 +207,83 @@ static float *result(void)
     return copy;
 }
 
+/* ---- What was settled ---------------------------------------------------------------------------------- */
+
+/* A question like the one that was settled, but for one thing. */
+typedef struct asked {
+    const ortc_node *left_out, *without; /* does not run; makes nothing */
+    const ortc_edge *unread;             /* an output that nobody wants */
+} asked;
+
+static bool asked_runs(const void *arg, const ortc_node *n) { return n != ((const asked *)arg)->left_out; }
+static bool asked_makes(const void *arg, const ortc_node *n, uint32_t port)
+{
+    return n->out[port] && n != ((const asked *)arg)->without;
+}
+static bool asked_reads(const void *arg, const ortc_edge *edge)
+{
+    bool output = false;
+    for (const ortc_use *u = edge->uses; u; u = u->next) output |= !u->node;
+    return output && edge != ((const asked *)arg)->unread;
+}
+
+static bool is_settled(ortc_choosing *c, const asked *a)
+{
+    c->arg = a;
+    const ortc_pick *picks = ortc_settled(c);
+    cr_expect(!picks || picks == c->placed->settled);
+    return picks;
+}
+
+Test(choose, what_was_settled_is_asked_once)
+{
+    seed = 7;
+    make_graph("Choice");
+    ortc_placed *p = &s->unit.placed;
+    const size_t edges = g->edges.count;
+    ortc_fact *facts = malloc(edges * sizeof *facts);
+    memcpy(facts, p->expected, edges * sizeof *facts);
+    ortc_choosing c = {.placed = p,
+                       .facts = facts,
+                       .begin = g->first,
+                       .runs = asked_runs,
+                       .makes = asked_makes,
+                       .is_read = asked_reads};
+    cr_assert_not_null(p->settled);
+    cr_expect(is_settled(&c, &(asked){NULL}));
+    cr_expect(!is_settled(&c, &(asked){.left_out = g->last}));
+    cr_expect(!is_settled(&c, &(asked){.without = g->first}));
+    cr_expect(!is_settled(&c, &(asked){.unread = g->outputs[0].edge}));
+    c.end = g->last;
+    cr_expect(!is_settled(&c, &(asked){NULL}));
+    c.end = NULL, c.begin = g->first->next;
+    cr_expect(!is_settled(&c, &(asked){NULL}));
+    c.begin = g->first;
+    for (size_t i = 0; i < edges; i++) { /* of another extent, rank or type, or not known */
+        const ortc_fact before = facts[i];
+        const int64_t longer[3] = {dims[0], dims[1], dims[2] + 1};
+        facts[i].dims = longer;
+        cr_expect(!is_settled(&c, &(asked){NULL}), "extents of %zu", i);
+        facts[i] = before, facts[i].rank = 2;
+        cr_expect(!is_settled(&c, &(asked){NULL}), "rank of %zu", i);
+        facts[i] = before, facts[i].type = ortc_tensor_type(ORTC_F64);
+        cr_expect(!is_settled(&c, &(asked){NULL}), "type of %zu", i);
+        facts[i] = before, facts[i].type = NULL;
+        cr_expect(!is_settled(&c, &(asked){NULL}), "nothing of %zu", i);
+        facts[i] = before;
+    }
+    uint32_t reorders[2];
+    const double kept = plan(NULL, &reorders[0]);
+    p->settled = NULL;
+    cr_expect_eq(kept, plan(NULL, &reorders[1]));
+    cr_expect_eq(reorders[0], reorders[1]);
+    free(facts);
+    ortc_session_release(s);
+    ortc_pack_store_deinit(&store.packed);
+}
+
+/* ---- The best ------------------------------------------------------------------------------------------ */
+
 Test(choose, as_good_as_the_best_of_all_choices, .timeout = 120)
 {
     uint32_t best_found = 0, mixed = 0;
@@ -206,7 +291,7 @@ Test(choose, as_good_as_the_best_of_all_choices, .timeout = 120)
     enum { GRAPHS = 60, ALL = 729 };
     seed = 1;
     for (int made = 0; made < GRAPHS; made++) {
-        make_graph();
+        make_graph("Step");
         uint32_t reorders, ignored;
         const double chosen = plan(NULL, &reorders);
         float *free_result = result();

@@ -230,6 +230,28 @@ static void *join(void *arg)
     return NULL;
 }
 
+/* In a process that has asked for little so far. */
+static void test_expectations(void)
+{
+    enum { BYTES = 100000 };
+    char *few = ortc_alloc_aligned(BYTES);
+    ortc_heap_expect(1000);
+    char *before = ortc_alloc_aligned(BYTES);
+    ortc_heap_expect((size_t)1 << 20);
+    char *a = ortc_alloc_aligned(BYTES), *b = ortc_alloc_aligned(BYTES);
+    check(few && before && a && b, "the heap has memory", "it has none");
+    if (ortc_heap_least != SIZE_MAX) {
+        const uintptr_t page = ~(uintptr_t)(ORTC_HUGE_PAGE - 1);
+        check(((uintptr_t)a & page) == ((uintptr_t)b & page), "expected blocks share a huge page",
+              "they do not");
+        check(((uintptr_t)few & page) != ((uintptr_t)a & page) &&
+                  ((uintptr_t)before & page) != ((uintptr_t)a & page),
+              "few blocks are the C library's", "they are not");
+    }
+    ortc_free_aligned(few, BYTES), ortc_free_aligned(before, BYTES);
+    ortc_free_aligned(a, BYTES), ortc_free_aligned(b, BYTES);
+}
+
 static void test_heap(void)
 {
     pthread_t threads[4];
@@ -263,6 +285,7 @@ int main(int argc, char **argv)
 {
     seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     printf("seed %llu\n", (unsigned long long)seed);
+    test_expectations();
     test_rules();
     test_random(argc > 1 ? atol(argv[1]) : 1000000);
     test_threads();
