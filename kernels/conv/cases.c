@@ -165,6 +165,14 @@ const ortc_case ortc_cases_conv[] = {
      "A=i8,u8 B=i8,u8"},
     {"ConvInteger", "u8[2,9,12,83] i8[15,3,2,3]! u8[]={255}", "group=3 strides=[3,3] pads=[1,1,1,1]"},
     {"ConvInteger", "u8[1,5,9,80] i8[3,5,3,3]! u8[]={255}", "strides=[1,2] pads=[4,0,1,1]"},
+    /* few channels that are mixed pixel by pixel: parts of a plane, groups, zero points of filters */
+    {"ConvInteger", "A[2,4,37,61] B[4,4,1,1]! A[]={3} B[]={1}", "", "A=i8,u8 B=i8,u8"},
+    {"ConvInteger", "A[2,6,9,31] B[15,2,1,1] A[]={200} B[15]", "group=3", "A=u8 B=i8,u8"},
+    {"ConvInteger", "u8[1,3,700] i8[8,3,1] u8[]={7}", ""},
+    {"ConvInteger", "i8[1,8,1,5]={-128} i8[1,8,1,1]={-128} i8[]={127}", ""},
+    {"ConvInteger", "A[1,35,20,21] i8[7,5,1,1]! A[]={9}", "group=7", "A=i8,u8"},
+    {"ConvInteger", "u8[1,7,11,13] i8[2,7,1,1]!", ""},
+    {"ConvInteger", "u8[1,6,11,13] i8[3,6,1,1]! u8[]={1}", "strides=[2,1]"},
     {"ConvInteger", "u8[1,260,9,9] i8[20,260,3,3]! u8[]={255}", "pads=[1,1,1,1]"},
     {"ConvInteger", "u8[1,1000,5,5]={255} i8[20,1000,3,3]={-128}! u8[]={7}", "pads=[1,1,1,1]"},
     {"ConvInteger", "u8[1,600,3,3]={255} i8[2,600,3,3]={-128}!", ""},
@@ -200,6 +208,10 @@ const ortc_case ortc_cases_conv[] = {
      "A[1,7,9,11] f32[]={0.02}! A[]={2} B[18,7,3,3]! f32[18]=0.01..0.02! B[18] f32[]={0.75}! C[]={3}! "
      "i32[18]!",
      "pads=[1,1,1,1]", "A=i8,u8 B=i8,u8 C=i8,u8"}, /* constant scales: products of integers on the cpu */
+    {"QLinearConv",
+     "A[2,8,30,41] f32[]={0.02}! A[]={2} i8[8,4,1,1]! f32[8]=0.01..0.02! i8[8]={0}! f32[]={0.5}! A[]={3}! "
+     "i32[8]!",
+     "group=2", "A=i8,u8"},
     {"QLinearConv",
      "u8[1,6,9,11] f32[]={0.02}! u8[]={2} i8[6,1,3,3]! f32[]={0.01}! i8[]={0} f32[]={0.2}! u8[]={3}!",
      "group=6 strides=[2,2]"},

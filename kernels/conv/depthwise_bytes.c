@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cpu.h"
 #include "kernels/common/counts.h"
 #include "kernels/common/element.h"
 
@@ -11,7 +12,7 @@ ORTC_VEC_TABLE(ortc_depthwise_bytes_body)
 #define BAND 4096  /* sums of a task: they stay in L1 */
 #define TASK 60000 /* multiplications handed out together */
 /* Of several channels: products for a result, and filters of a group, for each of which they are read. */
-enum { FEW_TERMS = 8, FEW_FILTERS = 8 };
+enum { FEW_TERMS = ORTC_MIXED, FEW_FILTERS = ORTC_MIXED };
 
 int ortc_depthwise_bytes_init(const ortc_conv_geometry *g, ortc_depthwise_bytes *d)
 {
@@ -30,6 +31,16 @@ int ortc_depthwise_bytes_init(const ortc_conv_geometry *g, ortc_depthwise_bytes 
     }
     d->filters = g->filters;
     d->channels = g->group * g->filters;
+    d->mixes = g->channels > 1 && ortc_conv_is_pointwise(g);
+    if (d->mixes) {
+        const int64_t most = BAND / d->filters / 64 * 64;
+        d->planes = g->images * g->group;
+        d->band = g->out_count < most ? g->out_count : most;
+        d->bands = (g->out_count + d->band - 1) / d->band;
+        d->grain = 1 + TASK / (1 + d->band * d->filters * g->channels);
+        d->scratch = (size_t)(d->band * d->filters) * sizeof(int32_t);
+        return 1;
+    }
     d->planes = g->images * d->channels;
     d->band = d->out[1] >= BAND ? 1 : BAND / d->out[1];
     d->band = d->band < d->out[0] ? d->band : d->out[0];
@@ -55,18 +66,26 @@ static int64_t inside(int64_t n, int64_t stride, int64_t shift, int64_t extent, 
     return extent > shift ? max64(min64((extent - shift + stride - 1) / stride, n), *first) : *first;
 }
 
+/* The k-th of a filter, less its zero point. */
+static int32_t weight(const job *j, int64_t filter, int64_t k)
+{
+    const ortc_view *w = &j->call->in[1];
+    const int64_t terms = j->d->ins * j->d->kernel[0] * j->d->kernel[1];
+    return (int32_t)ortc_load_i64(w->data, w->dtype, filter * terms + k) -
+           (j->w_zeros ? j->w_zeros[filter] : j->w_zero);
+}
+
 static void add_taps(const job *j, int64_t plane, int64_t row0, int64_t rows, int32_t *sums)
 {
     const ortc_depthwise_bytes *d = j->d;
-    const ortc_view *xv = &j->call->in[0], *wv = &j->call->in[1];
+    const ortc_view *xv = &j->call->in[0];
     const int64_t channel = plane % d->channels, taps = d->kernel[0] * d->kernel[1],
                   area = d->in[0] * d->in[1];
     const uint8_t *of = (const uint8_t *)xv->data + plane / d->filters * d->ins * area;
-    const int32_t zero = j->w_zeros ? j->w_zeros[channel] : j->w_zero;
     for (int64_t k = 0; k < d->ins * taps; k++) {
         const uint8_t *x = of + k / taps * area;
         const int64_t t = k % taps;
-        const int32_t w = (int32_t)ortc_load_i64(wv->data, wv->dtype, channel * d->ins * taps + k) - zero;
+        const int32_t w = weight(j, channel, k);
         const int64_t down = t / d->kernel[1] * d->dilation[0] - d->pad[0],
                       along = t % d->kernel[1] * d->dilation[1] - d->pad[1];
         int64_t first;
@@ -78,6 +97,36 @@ static void add_taps(const job *j, int64_t plane, int64_t row0, int64_t rows, in
                          xv->dtype == ORTC_I8, (size_t)d->stride[1], j->x_zero, w,
                          sums + r * d->out[1] + first);
         }
+    }
+}
+
+static void mixed(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    const ortc_depthwise_bytes *d = j->d;
+    const ortc_dtype type = j->call->out[0].dtype;
+    const int64_t area = d->in[0] * d->in[1];
+    const bool follows = j->tail->has_pass || j->tail->has_rest;
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t plane = task / d->bands, first = task % d->bands * d->band,
+                      count = min64(d->band, area - first);
+        const ortc_tail_place at = {.channel = plane * d->filters % d->channels,
+                                    .channel_row = 1,
+                                    .element = plane * d->filters * area + first,
+                                    .row = (size_t)area,
+                                    .col = 1};
+        int32_t w[ORTC_MIXED][ORTC_MIXED];
+        for (int64_t f = 0; f < d->filters; f++)
+            for (int64_t c = 0; c < d->ins; c++) w[f][c] = weight(j, at.channel + f, c);
+        void *y = ortc_product_at(j->call->out[0].data, at.element, type);
+        int32_t *sums = follows ? scratch : y;
+        const size_t ld = (size_t)(follows ? count : area);
+        j->body->mix((size_t)count, (size_t)d->ins, (size_t)d->filters,
+                     (const uint8_t *)j->call->in[0].data + plane * d->ins * area + first, (size_t)area,
+                     j->call->in[0].dtype == ORTC_I8, j->x_zero, w, sums, ld);
+        if (follows)
+            ortc_int_tail_over(j->tail, j->call->in, &at, sums, ld, y, (size_t)area, (size_t)d->filters,
+                               (size_t)count);
     }
 }
 
@@ -108,5 +157,5 @@ ortc_status ortc_depthwise_bytes_run(const ortc_depthwise_bytes *d, const ortc_i
                                      int32_t w_zero, const int32_t *w_zeros, ortc_call *call)
 {
     job j = {d, tail, call, ortc_depthwise_bytes_body_select(), x_zero, w_zero, w_zeros};
-    return ortc_parallel(call, d->planes * d->bands, d->grain, bands, &j);
+    return ortc_parallel(call, d->planes * d->bands, d->grain, d->mixes ? mixed : bands, &j);
 }

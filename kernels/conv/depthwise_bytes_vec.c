@@ -1,4 +1,4 @@
-/* One tap of a depthwise convolution of bytes over a row (depthwise_bytes.h). */
+/* One tap of a depthwise convolution of bytes over a row, and channels that are mixed (depthwise_bytes.h). */
 #include "depthwise_bytes.h"
 
 #include "kernels/common/vector/vec.h"
@@ -27,4 +27,44 @@ static void tap(size_t count, const uint8_t *x, int is_signed, size_t stride, in
         sums[i] += ((is_signed ? (int32_t)(int8_t)x[i * stride] : (int32_t)x[i * stride]) - x_zero) * w;
 }
 
-const ortc_depthwise_bytes_body V_NAME(ortc_depthwise_bytes_body) = {tap};
+/* Signed bytes as unsigned ones that are larger by 128. */
+VFN void mixed(const size_t ins, size_t count, size_t filters, const uint8_t *x, size_t area, vi32 flip,
+               int32_t zero, int32_t w[][ORTC_MIXED], int32_t *sums, size_t ld)
+{
+    vi32 start[ORTC_MIXED];
+    for (size_t f = 0; f < filters; f++) {
+        int32_t sum = 0;
+        for (size_t c = 0; c < ins; c++) sum += w[f][c];
+        start[f] = v_set_i32(-zero * sum);
+    }
+    V_FOR(i, n, count, {
+        vi32 v[ORTC_MIXED];
+        for (size_t c = 0; c < ins; c++) v[c] = v_load_u8(x + c * area + i, n) ^ flip;
+        for (size_t f = 0; f < filters; f++) {
+            vi32 sum = start[f];
+            for (size_t c = 0; c < ins; c++) sum += v[c] * v_set_i32(w[f][c]);
+            v_store_i32(sums + f * ld + i, sum, n);
+        }
+    });
+}
+
+static void mix(size_t count, size_t ins, size_t filters, const uint8_t *x, size_t area, int is_signed,
+                int32_t x_zero, int32_t w[][ORTC_MIXED], int32_t *sums, size_t ld)
+{
+    const vi32 flip = v_set_i32(is_signed ? 0x80 : 0);
+    const int32_t zero = x_zero + (is_signed ? 0x80 : 0);
+#define OF(k) \
+    case k: mixed(k, count, filters, x, area, flip, zero, w, sums, ld); break;
+    switch (ins) {
+        OF(2)
+        OF(3)
+        OF(4)
+        OF(5)
+        OF(6)
+        OF(7)
+        OF(8)
+    }
+#undef OF
+}
+
+const ortc_depthwise_bytes_body V_NAME(ortc_depthwise_bytes_body) = {tap, mix};

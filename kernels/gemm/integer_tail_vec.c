@@ -5,9 +5,9 @@
 
 #include "kernels/common/vector/vec.h"
 
-/* Columns of a narrow tile: a block of channels, where that is one register; rows from which on going down is
- * worth its beginning. */
-enum { NARROW = V_LANES < 16 ? 0 : 16, FEW_ROWS = 8 };
+/* Columns of a narrow tile: a block of channels, where that is one register; rows from which on going down,
+ * and columns from which on going along quickly, is worth its beginning. */
+enum { NARROW = V_LANES < 16 ? 0 : 16, FEW_ROWS = 8, LONG = 8 * V_LANES };
 
 /* A row's part of a vector: a register for all of it, or where its elements are. What is left out is a number
  * that changes nothing: 0 before, 1, and -0 behind, to which a sum of 0 keeps its sign. */
@@ -147,28 +147,6 @@ VFN void finish(const int back, const int adds, const int ends, const int quick,
         v_store_f32(y, v, n);
 }
 
-/* along: vectors may change along a row. */
-VFN void pass(const int back, const int adds, const int ends, const int quick, const int sure,
-              const int along, const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums,
-              size_t ld, void *y, size_t y_ld)
-{
-    const steady k = steady_of(p);
-    const size_t size = size_of(p, ends);
-    for (size_t r = 0; r < rows; r++, sums += ld) {
-        char *line = (char *)y + r * y_ld * size;
-        const row_of before = row_at(&p->before, r, v_set_f32(0)),
-                     factor = row_at(&p->scale, r, v_set_f32(1)),
-                     bias = row_at(&p->bias, r, v_set_f32(-0.0f)), by = row_at(&p->by, r, v_set_f32(1)),
-                     more = row_at(&p->more, r, v_set_f32(-0.0f));
-        V_FOR(i, n, cols, {
-            vf32 v = v_f32_of_i32(v_load_i32(sums + i, n) + v_bits_f32(elements(&before, along, i, n)));
-            v = v_add(v_mul(v, elements(&factor, along, i, n)), elements(&bias, along, i, n));
-            finish(back, adds, ends, quick, sure, p, &k, v, elements(&by, along, i, n),
-                   elements(&more, along, i, n), r * p->residual_row + i, line + i * size, n);
-        });
-    }
-}
-
 /* To 8 bits with fewer operations: factors and biases in units of what is rounded to, each sum by one
  * operation, bounds and zero points as integers, for they may come last: rounding is monotonic. That is not
  * how the program rounds. Both make at most 8 roundings of numbers not above `most` in these units, for a
@@ -242,6 +220,45 @@ VFN vf32 fused_at(const int back, const int adds, const ortc_int_pass *p, const 
     return v_min(u->last_hi, v_max(u->last_lo, q));
 }
 
+/* 0: some of them must be done as the program does. */
+VFN int end_fused(const int back, const int adds, const ortc_int_pass *p, const steady *k, const fused *u,
+                  vf32 sum, size_t at, void *y, size_t n)
+{
+    vf32 off;
+    const vf32 q = fused_at(back, adds, p, u, sum, at, n, &off);
+    if (__builtin_expect(v_any(v_lt(u->near, off)), 0)) return 0;
+    end_of(k, q, y, n);
+    return 1;
+}
+
+/* along: vectors may change along a row. */
+VFN void pass(const int back, const int adds, const int ends, const int quick, const int sure,
+              const int along, const ortc_int_pass *p, size_t rows, size_t cols, const int32_t *sums,
+              size_t ld, void *y, size_t y_ld)
+{
+    const steady k = steady_of(p);
+    const size_t size = size_of(p, ends);
+    for (size_t r = 0; r < rows; r++, sums += ld) {
+        char *line = (char *)y + r * y_ld * size;
+        const row_of before = row_at(&p->before, r, v_set_f32(0)),
+                     factor = row_at(&p->scale, r, v_set_f32(1)),
+                     bias = row_at(&p->bias, r, v_set_f32(-0.0f)), by = row_at(&p->by, r, v_set_f32(1)),
+                     more = row_at(&p->more, r, v_set_f32(-0.0f));
+        fused u;
+        const int fuses = !along && ends && quick && sure && cols >= LONG &&
+                          fused_of(back, adds, p, &k, factor.all, bias.all, by.all, more.all, &u);
+        V_FOR(i, n, cols, {
+            const vf32 sum = v_f32_of_i32(v_load_i32(sums + i, n) +
+                                          v_bits_f32(elements(&before, along, i, n)));
+            const size_t at = r * p->residual_row + i;
+            if (!(fuses && end_fused(back, adds, p, &k, &u, sum, at, line + i * size, n)))
+                finish(back, adds, ends, quick, sure, p, &k,
+                       v_add(v_mul(sum, elements(&factor, along, i, n)), elements(&bias, along, i, n)),
+                       elements(&by, along, i, n), elements(&more, along, i, n), at, line + i * size, n);
+        });
+    }
+}
+
 /* Down narrow tiles, whose vectors are the same for every row. */
 VFN void pass_down(const int back, const int adds, const int ends, const ortc_int_pass *p, size_t rows,
                    size_t cols, const int32_t *sums, size_t ld, void *y, size_t y_ld)
@@ -261,15 +278,8 @@ VFN void pass_down(const int back, const int adds, const int ends, const ortc_in
             const vf32 sum = v_f32_of_i32(v_load_i32(sums + r * ld + i, n) + before);
             const size_t at = r * p->residual_row + i;
             void *to = (char *)y + (r * y_ld + i) * size;
-            vf32 off;
-            if (fuses) {
-                const vf32 q = fused_at(back, adds, p, &u, sum, at, n, &off);
-                if (__builtin_expect(!v_any(v_lt(u.near, off)), 1)) {
-                    end_of(&k, q, to, n);
-                    continue;
-                }
-            }
-            finish(back, adds, ends, 1, 1, p, &k, v_add(v_mul(sum, factor), bias), by, more, at, to, n);
+            if (!(fuses && end_fused(back, adds, p, &k, &u, sum, at, to, n)))
+                finish(back, adds, ends, 1, 1, p, &k, v_add(v_mul(sum, factor), bias), by, more, at, to, n);
         }
     });
 }

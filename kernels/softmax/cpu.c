@@ -2,13 +2,16 @@
  * f32 where it lies, f16 and bf16 through a worker's scratch. Along another axis a task is a tile of columns
  * beside each other, of f16 and bf16 widened into the scratch; but where columns are long and too few tiles
  * wide enough for whoever fetches ahead, f32 goes by lines, some a task, in three rounds, and what a task
- * found of its part of each column is put together between them.
+ * found of its part of each column is put together between them. What follows rows (kernels/gemm/epilogue.h)
+ * is done to some of them in scratch.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/counts.h"
 #include "kernels/common/shape.h"
 #include "kernels/common/vector/convert.h"
+#include "kernels/gemm/epilogue.h"
 #include "kernels/softmax/rows.h"
 
 ORTC_VEC_TABLE(ortc_softmax_rows)
@@ -16,6 +19,7 @@ ORTC_VEC_TABLE(ortc_softmax_rows)
 typedef struct softmax_state {
     int64_t axis;
     int log;
+    ortc_tail_spec tail; /* of the last axis */
 } softmax_state;
 
 enum {
@@ -23,7 +27,8 @@ enum {
     MOST_COLUMNS = 1024,
     TILE = 65536, /* elements that stay in L2 */
     FEW_TILES = 16,
-    LEAST_LINES = 16 /* of a part */
+    LEAST_LINES = 16, /* of a part */
+    ENDED = 4096      /* elements of rows that are finished before what follows */
 };
 
 typedef struct softmax_plan {
@@ -40,6 +45,8 @@ typedef struct softmax_job {
     char *y;
     int type, log; /* ORTC_FLOAT_* */
     float *kept;   /* by lines: tops and sums */
+    const softmax_state *state;
+    const ortc_call *call;
 } softmax_job;
 
 static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -58,6 +65,33 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         p->convert->widen[j->type](length, j->x + at, scratch);
         p->body->rows(1, length, scratch, scratch, j->log);
         p->convert->narrow[j->type](length, scratch, j->y + at);
+    }
+}
+
+static int64_t rows_together(int64_t length) { return length < ENDED ? ENDED / length : 1; }
+
+/* The same, with what follows. */
+static void ended_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const softmax_job *j = arg;
+    const softmax_plan *p = j->p;
+    const size_t length = (size_t)p->length;
+    const ortc_view *in = j->call->in, *out = &j->call->out[0];
+    const int64_t most = rows_together(p->length);
+    for (int64_t row = begin, n; row < end; row += n) {
+        n = min64(end - row, most);
+        const ortc_tail_place place = {.channel_col = 1, .element = row * p->length, .row = length, .col = 1};
+        const void *x = ortc_product_at(in[0].data, place.element, in[0].dtype);
+        void *y = ortc_product_at(out->data, place.element, out->dtype);
+        if (j->type != ORTC_FLOAT_F32) {
+            p->convert->widen[j->type]((size_t)n * length, x, scratch);
+            x = scratch;
+        }
+        p->body->rows((size_t)n, length, x, scratch, j->log);
+        if (out->dtype == ORTC_F32)
+            ortc_tail_over(&j->state->tail, in, &place, scratch, length, y, length, (size_t)n, length);
+        else
+            ortc_tail_store(&j->state->tail, in, &place, scratch, length, y, length, (size_t)n, length);
     }
 }
 
@@ -157,11 +191,35 @@ static ortc_status by_lines(ortc_call *c, softmax_job *j)
     return ortc_parallel(c, tasks, 1, divide_chunk, j);
 }
 
+/* Vectors of what follows lie along rows. 0: not done, *why says what. */
+static int read_tail(const ortc_node *n, ortc_tail_spec *tail, const char **why)
+{
+    const int32_t rank = ortc_node_out(n, 0).rank;
+    const int64_t axis = ortc_node_int(n, "axis", -1);
+    if (ortc_node_epilogue(n) && (rank < 1 || (axis != -1 && axis != rank - 1)))
+        return *why = "it is not along the last axis", 0;
+    return ortc_tail_spec_init(n, rank - 1, ORTC_TAIL_BYTES, tail, why);
+}
+
+static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    const char *reason;
+    ortc_tail_spec tail;
+    (void)device;
+    return read_tail(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+}
+
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    softmax_state *s = malloc(sizeof *s);
+    const char *why;
+    softmax_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    *s = (softmax_state){ortc_node_int(n, "axis", -1), !strcmp(ortc_node_op(n), "LogSoftmax")};
+    s->axis = ortc_node_int(n, "axis", -1);
+    s->log = !strcmp(ortc_node_op(n), "LogSoftmax");
+    if (!read_tail(n, &s->tail, &why)) {
+        free(s);
+        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
+    }
     *out = s;
     return ORTC_OK;
 }
@@ -192,11 +250,13 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         g->lines = TILE / g->inner > LEAST_LINES ? TILE / g->inner : LEAST_LINES;
         g->parts = (g->length + g->lines - 1) / g->lines;
         ortc_plan_workspace(p, (size_t)(g->outer * 2 * (g->parts + 1) * g->inner) * sizeof(float), 0);
+    } else if (s->tail.has_rest) {
+        ortc_plan_workspace(p, 0, (size_t)(rows_together(g->length) * g->length) * sizeof(float));
     } else {
         const int64_t tile = f32 ? 0 : g->length * g->width, kept = g->inner > 1 ? 2 * g->width : 0;
         ortc_plan_workspace(p, 0, (size_t)(tile + kept) * sizeof(float));
     }
-    ortc_plan_in_place(p, 0, 0);
+    if (!s->tail.has_rest) ortc_plan_in_place(p, 0, 0);
     ortc_plan_cost(p, 20.0 * (double)count, 2.0 * (double)ortc_bytes_of(ortc_dtype_bits(x->dtype), count));
     return ORTC_OK;
 }
@@ -205,16 +265,23 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     const softmax_state *s = state;
     const softmax_plan *p = pstate;
-    softmax_job j = {p,      c->in[0].data, c->out[0].data, ortc_float_index(c->in[0].dtype),
-                     s->log, c->workspace};
+    softmax_job j = {
+        p, c->in[0].data, c->out[0].data, ortc_float_index(c->in[0].dtype), s->log, c->workspace, s, c};
     if (p->outer == 0) return ORTC_OK;
-    if (p->inner == 1) return ortc_parallel(c, p->outer, ortc_rows_grain(p->length), rows_chunk, &j);
+    if (p->inner == 1)
+        return ortc_parallel(c, p->outer, ortc_rows_grain(p->length),
+                             s->tail.has_rest ? ended_chunk : rows_chunk, &j);
     if (p->parts) return by_lines(c, &j);
     return ortc_parallel(c, p->outer * p->tiles, ortc_rows_grain(p->length * p->width), columns_chunk, &j);
 }
 
-static const ortc_kernel softmax = {
-    .size = ORTC_SIZED(ortc_kernel), .name = "softmax.cpu", .prepare = prepare, .plan = plan, .run = run};
+static const ortc_kernel softmax = {.size = ORTC_SIZED(ortc_kernel),
+                                    .flags = ORTC_KERNEL_EPILOGUE,
+                                    .name = "softmax.cpu",
+                                    .supports = supports,
+                                    .prepare = prepare,
+                                    .plan = plan,
+                                    .run = run};
 
 ORTC_KERNELS(cpu, softmax, ORTC_KERNEL("Softmax", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &softmax),
              ORTC_KERNEL("LogSoftmax", 13, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &softmax));

@@ -407,8 +407,21 @@ static ortc_edge *norm_of_images(void) /* rows of several dims */
     return one("Relu", with_int(y, "axis", 1));
 }
 
+static ortc_edge *softmax(void)
+{
+    return one("Tanh", two("Add", two("Mul", one("Softmax", rows("x")), weight()), rows("r")));
+}
+static ortc_edge *log_softmax(void) { return two("Mul", one("LogSoftmax", rows("x")), rows("r")); }
+static ortc_edge *softmax_of_channels(void) /* not of rows */
+{
+    return one("Sqrt", with_int(one("Softmax", image("x")), "axis", 1));
+}
+
 Test(epilogues, of_normalisations)
 {
+    check("softmax", softmax, "Softmax", "Mul Add Tanh");
+    check("logarithms", log_softmax, "LogSoftmax", "Mul");
+    check("softmax of channels", softmax_of_channels, "Softmax", "");
     check("layer norm", layer_norm, "LayerNormalization", "Add Gelu Add");
     check("root norm", root_norm, "RMSNormalization", "Mul Relu");
     check("instance norm", instance_norm, "InstanceNormalization", "LeakyRelu Add");

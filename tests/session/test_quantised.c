@@ -315,16 +315,17 @@ Test(quantised, what_is_not_the_form_stays_as_it_is)
 Test(quantised, normalisations_are_rounded_as_they_are_made)
 {
     static const int64_t two[2] = {2, 2};
-    for (int which = 0; which < 6; which++) {
+    for (int which = 0; which < 8; which++) {
         const ortc_dtype t = which % 2 ? ORTC_I8 : ORTC_U8;
-        const bool is_layer = which > 3;
+        const bool is_softmax = which > 5, is_layer = which > 3;
         ortc_edge *x = input("x", is_layer ? D(2, 20, 9, 8) : D(2, 20, 7, 9)),
                   *scale = constant(ORTC_F32, D(is_layer ? 8 : 20), 60),
                   *bias = constant(ORTC_F32, D(is_layer ? 8 : 20), -30);
         ortc_edge *y = apply(which < 2   ? "InstanceNormalization"
                              : which < 4 ? "GroupNormalization"
-                                         : "LayerNormalization",
-                             x, scale, bias);
+                             : which < 6 ? "LayerNormalization"
+                                         : "Softmax",
+                             x, is_softmax ? NULL : scale, is_softmax ? NULL : bias);
         if (which / 2 == 1) with_int(y, "num_groups", 4);
         y = with_ints(apply("MaxPool", through(y, t, 2, 20), NULL, NULL), "kernel_shape", 2, two);
         check("rounded", through(y, t, 2, 20), "MatMulInteger", 0, 3, 0.0201F);
