@@ -299,7 +299,7 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
     const int some_taps = r->taps && !few;
     const float *bias = j->a->bias + block * ORTC_BLOCK;
     int32_t first_sums[2 * ORTC_BLOCK];
-    if (p->bytes && some_taps && g0 == 0) {
+    if (p->bytes && some_taps && (int64_t)r->taps < p->taps && g0 == 0) {
         first_of(p, r, j->a->first, block, blocks, first_sums);
         bias = (const float *)(const void *)first_sums;
     }

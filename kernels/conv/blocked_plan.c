@@ -290,8 +290,8 @@ static int find_scratch(ortc_blocked_plan *p)
 /* Whether tiles ask for what the next ones read: of a large image that a task reads a few times. */
 static int is_far(const ortc_blocked_plan *p)
 {
-    return p->in_place && p->type == ORTC_FLOAT_F32 && !p->pairs && p->taps <= ORTC_BLOCKED_SEEN &&
-           p->ins * p->in_count * p->pixel > FAR_BYTES &&
+    return p->in_place && (p->type == ORTC_FLOAT_F32 || p->bytes) && !p->pairs &&
+           p->taps <= ORTC_BLOCKED_SEEN && p->ins * p->in_count * p->pixel > FAR_BYTES &&
            ceil_div(p->blocks, (int64_t)p->uk->most_blocks) <= FAR_TIMES;
 }
 

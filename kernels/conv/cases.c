@@ -165,6 +165,14 @@ const ortc_case ortc_cases_conv[] = {
      "A=i8,u8 B=i8,u8"},
     {"ConvInteger", "u8[2,9,12,83] i8[15,3,2,3]! u8[]={255}", "group=3 strides=[3,3] pads=[1,1,1,1]"},
     {"ConvInteger", "u8[1,5,9,80] i8[3,5,3,3]! u8[]={255}", "strides=[1,2] pads=[4,0,1,1]"},
+    /* taps apart by planes of a large image */
+    {"ConvInteger", "u8[1,64,5,90,70] i8[40,64,3,1,1]! u8[]={9}", "pads=[1,0,0,1,0,0] strides=[2,1,1]",
+     .needs = "cpu"},
+    {"ConvInteger", "i8[1,32,3,160,75] i8[16,32,2,1,1]! i8[]={-3}", "", .needs = "cpu"},
+    /* windows that see all of the image */
+    {"ConvInteger", "A[2,20,5,4] B[37,20,5,4]! A[]={9}", "", "A=i8,u8 B=i8,u8"},
+    {"ConvInteger", "u8[3,6,2,3,2] i8[10,3,2,3,2]! u8[]={200} i8[10]", "group=2"},
+    {"ConvInteger", "u8[1,5,3,3] i8[10,5,2,2] u8[]={4}", "dilations=[2,2]"},
     /* few channels that are mixed pixel by pixel: parts of a plane, groups, zero points of filters */
     {"ConvInteger", "A[2,4,37,61] B[4,4,1,1]! A[]={3} B[]={1}", "", "A=i8,u8 B=i8,u8"},
     {"ConvInteger", "A[2,6,9,31] B[15,2,1,1] A[]={200} B[15]", "group=3", "A=u8 B=i8,u8"},

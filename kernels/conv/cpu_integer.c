@@ -4,7 +4,8 @@
  * Otherwise a product of bytes whose A is W, packed once where it is constant, and whose B is the image as it
  * lies (a kernel of one element) or its columns, made panel by panel, with x's zero point in the padding:
  * from the image laid out in groups (grouped.h) where W is constant and its zero points take no sums of
- * columns, else as it lies (im2col.h). An image and group is a matrix of the batch.
+ * columns, else as it lies (im2col.h). An image and group is a matrix of the batch. Where a window sees all of
+ * the image, images are rows of one product by W.
  */
 #include <stdlib.h>
 
@@ -19,7 +20,7 @@
 typedef ortc_conv_integer_state conv_state;
 
 enum { MANY_FILTERS = 4 }; /* of one channel, which are a product */
-enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS, WAY_GROUPED };
+enum { WAY_NOTHING, WAY_DEPTHWISE, WAY_POINTWISE, WAY_COLUMNS, WAY_GROUPED, WAY_WHOLE };
 
 typedef struct conv_plan {
     int32_t way;
@@ -90,6 +91,33 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
 
 /* ---- Planning ------------------------------------------------------------------------------------------ */
 
+/* Whether a window sees all of the image, once, of one group. */
+static int sees_whole(const ortc_conv_geometry *g)
+{
+    int yes = g->group == 1 && g->kernel_count > 1;
+    for (int32_t i = 0; i < g->spatial; i++)
+        yes &= g->out[i] == 1 && g->pad[i] == 0 && g->kernel[i] == g->in[i] &&
+               (g->dilation[i] == 1 || g->kernel[i] == 1);
+    return yes;
+}
+
+static ortc_status plan_whole(const conv_state *s, ortc_plan *p, conv_plan *c)
+{
+    const ortc_conv_geometry *g = &c->geometry;
+    const int64_t k = g->channels * g->kernel_count;
+    const ortc_dtype x = p->in[0].dtype, w = p->in[1].dtype;
+    const ortc_product_line *line = ortc_product_integers(x, w, 0);
+    const ortc_product_types types = {x, w, s->tail.type};
+    const ortc_product_constant filters = {1, g->filters, k, 1, w};
+    ORTC_TRY(ortc_product_packed(p, 1, &line->b, &filters, &c->packed));
+    const uint32_t flags = ORTC_PRODUCT_PACKED_B |
+                           (ortc_product_symmetric_as(p->in, p->n_in, &line->b) ? ORTC_PRODUCT_SYMMETRIC_B
+                                                                                : 0);
+    if (ortc_product_plan_init(&c->product, line, &types, g->images, g->filters, k, 1, flags, p->threads))
+        return ortc_plan_fail(p, ORTC_LIMIT, "the convolution's operands do not fit in memory");
+    return ORTC_OK;
+}
+
 static ortc_status plan_product(const conv_state *s, ortc_plan *p, conv_plan *c)
 {
     const ortc_conv_geometry *g = &c->geometry;
@@ -129,11 +157,13 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &c->geometry);
     const int few = (g->channels > 1 || g->filters < MANY_FILTERS) &&
                     ortc_depthwise_bytes_init(g, &c->depthwise);
-    c->way = ortc_conv_is_empty(g)       ? WAY_NOTHING
-             : few                       ? WAY_DEPTHWISE
-             : ortc_conv_is_pointwise(g) ? WAY_POINTWISE
-                                         : WAY_COLUMNS;
+    c->way = ortc_conv_is_empty(g)                                 ? WAY_NOTHING
+             : few                                                 ? WAY_DEPTHWISE
+             : sees_whole(g) && (p->in[1].flags & ORTC_VIEW_CONST) ? WAY_WHOLE
+             : ortc_conv_is_pointwise(g)                           ? WAY_POINTWISE
+                                                                   : WAY_COLUMNS;
     if (c->way == WAY_POINTWISE || c->way == WAY_COLUMNS) status = plan_product(s, p, c);
+    if (c->way == WAY_WHOLE) status = plan_whole(s, p, c);
     if (status) {
         free(c);
         return status;
@@ -196,6 +226,25 @@ static const int32_t *w_zeros(const conv_plan *c, const ortc_call *call, int32_t
     return differ ? all : NULL;
 }
 
+static ortc_status run_whole(const conv_state *s, const conv_plan *c, ortc_call *call, int32_t zero,
+                             int32_t w_zero, const int32_t *w_zeros)
+{
+    const ortc_product_threads threads = {ortc_call_parallel, call};
+    const int64_t filters = c->geometry.filters;
+    ortc_int_run after = {&s->tail, NULL, call->in, call->out[0].data, filters, 0};
+    const ortc_product_args args = {
+        .item = {.a = call->in[0].data, .b = c->packed->data, .c = call->out[0].data, .zeros_b = w_zeros},
+        .lda = c->geometry.channels * c->geometry.kernel_count,
+        .ldb = filters,
+        .ldc = filters,
+        .zero_a = zero,
+        .zero_b = w_zero,
+        .sums = s->tail.has_pass || s->tail.has_rest ? ortc_int_tail_tile : NULL,
+        .tile_arg = &after,
+        .workspace = call->workspace};
+    return ortc_product_run(&c->product, &args, &threads);
+}
+
 static ortc_status run(const void *state, const void *pstate, ortc_call *call)
 {
     const conv_state *s = state;
@@ -211,6 +260,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
                   *zeros = w_zeros(c, call, &one);
     if (c->way == WAY_DEPTHWISE)
         return ortc_depthwise_bytes_run(&c->depthwise, &s->tail, zero, one, zeros, call);
+    if (c->way == WAY_WHOLE) return run_whole(s, c, call, zero, one, zeros);
     const ortc_product_threads threads = {ortc_call_parallel, call};
     ortc_int_run after = {&s->tail, NULL, call->in, call->out[0].data, g->out_count, g->group * g->filters};
     const char *image = x->data;
