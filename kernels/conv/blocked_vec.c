@@ -575,7 +575,7 @@ static void widen_bytes(size_t count, const void *x, int is_signed, int32_t zero
 static void to_integers(size_t count, float *sums)
 {
     V_FOR(i, n, count,
-          { v_store_i32((int32_t *)(void *)sums + i, v_i32_of_f32(v_load_f32(sums + i, n)), n); });
+          { v_store_i32((int32_t *)(void *)sums + i, v_i32_within(v_load_f32(sums + i, n)), n); });
 }
 
 static void scale_rows(size_t rows, const float *x, const float *factor, float *y)

@@ -170,7 +170,7 @@ VFN vf32 hard_swish(vf32 x)
 VFN vf32 to_8(vf32 q, vf32 zero, float low, float high)
 {
     const vf32 v = v_min(v_set_f32(high), v_max(v_set_f32(low), v_add(q, zero)));
-    return v_f32_bits(v_i32_of_f32(v_sel(v_is_nan(q), v_set_f32(0), v)));
+    return v_f32_bits(v_i32_within(v_sel(v_is_nan(q), v_set_f32(0), v)));
 }
 
 #ifdef __AVX512F__

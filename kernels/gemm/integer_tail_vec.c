@@ -122,7 +122,7 @@ VFN void end_of(const steady *k, vf32 q, void *y, size_t n)
     if (k->again) /* what rounds to -0 is the integer 0 */
         v_store_f32(y, v_mul(v_sub(v_add(q, v_set_f32(0)), k->again_zero), k->again_scale), n);
     else
-        v_store_i8(y, __builtin_convertvector(q, vi32), n);
+        v_store_i8(y, v_i32_within(q), n);
 }
 
 /* n sums, whose residual is `at` elements into it, to y. Compiled for each combination, so that loops have

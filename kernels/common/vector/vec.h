@@ -286,6 +286,8 @@ VFN vi32 v_i32_of_f32(vf32 x)
     return v_sel_i32(above, v_set_i32(INT32_MAX), low);
 }
 #endif
+/* The same of numbers that i32 holds. */
+VFN vi32 v_i32_within(vf32 x) { return __builtin_convertvector(x, vi32); }
 /* The lower and the upper half of the lanes as f64, exactly, and back, rounded. */
 #ifndef v_f64_lo
 #define v_f64_lo v_f64_lo
