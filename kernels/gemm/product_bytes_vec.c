@@ -131,17 +131,42 @@ static int32_t line(size_t n, const uint8_t *src, int type, int to, void *dst)
     return to == ORTC_I8 ? line_of(ORTC_U8, ORTC_I8, n, src, dst) : line_of(ORTC_I8, ORTC_U8, n, src, dst);
 }
 
-static void correct(size_t n_rows, size_t cols, int32_t *sums, size_t ld, int32_t k, const int32_t *ra,
-                    const int32_t *cb, const ortc_product_zeros *z)
+/* zb * (ra - k * za) + za * cb */
+static void correct_each(size_t n_rows, size_t cols, int32_t *sums, size_t ld, int32_t k, const int32_t *ra,
+                         const int32_t *cb, const ortc_product_zeros *z)
 {
     for (size_t r = 0; r < n_rows; r++, sums += ld) {
         const int32_t za = z->a[r * z->a_step] + z->a_moved;
-        /* zb * (ra - k * za) + za * cb */
         const vi32 row = v_set_i32((int32_t)((uint32_t)ra[r] - (uint32_t)k * (uint32_t)za)),
                    a = v_set_i32(za), b = v_set_i32(*z->b + z->b_moved), moved = v_set_i32(z->b_moved);
         V_FOR(i, n, cols, {
             const vi32 zb = z->b_step ? v_load_i32(z->b + i, n) + moved : b;
             v_store_i32(sums + i, v_load_i32(sums + i, n) - zb * row - a * v_load_i32(cb + i, n), n);
+        });
+    }
+}
+
+/* The same of one zero point each: what rows and columns make of them is multiplied once for some rows. */
+static void correct(size_t n_rows, size_t cols, int32_t *sums, size_t ld, int32_t k, const int32_t *ra,
+                    const int32_t *cb, const ortc_product_zeros *z)
+{
+    enum { ROWS = 16 };
+    const int32_t za = *z->a + z->a_moved, zb = *z->b + z->b_moved;
+    int32_t row[ROWS];
+    if (z->a_step || z->b_step) {
+        correct_each(n_rows, cols, sums, ld, k, ra, cb, z);
+        return;
+    }
+    for (size_t some; n_rows > 0; n_rows -= some, ra += some, sums += some * ld) {
+        some = n_rows < ROWS ? n_rows : ROWS;
+        for (size_t r = 0; r < some; r++)
+            row[r] = (int32_t)((uint32_t)zb * ((uint32_t)ra[r] - (uint32_t)k * (uint32_t)za));
+        V_FOR(i, n, cols, {
+            const vi32 column = v_set_i32(za) * v_load_i32(cb + i, n);
+            for (size_t r = 0; r < some; r++) {
+                int32_t *at = sums + r * ld + i;
+                v_store_i32(at, v_load_i32(at, n) - (column + v_set_i32(row[r])), n);
+            }
         });
     }
 }
