@@ -176,9 +176,7 @@ ortc_status ortc_pass_fuse_epilogue(ortc_specialise *p)
         reach r;
         for (before = n->prev; before && before->op && before->op->expand;)
             before = before->prev; /* may go */
-        if (!y || y->rank < 0 || n->epilogue || n->n_captures || !n->op || n->op->expand ||
-            n->op == &ortc_op_group)
-            continue;
+        if (!y || y->rank < 0 || n->epilogue || n->n_captures || !n->op || n->op->expand) continue;
         follow(y, &r);
         if (!ortc_read_inside(y, r.nodes, r.n)) continue;
         bool fused;

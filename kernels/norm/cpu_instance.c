@@ -2,7 +2,8 @@
  * (kernels/common/blocks.h), as convolutions around them have it. An image's block is cut in pieces of so
  * many positions, whatever threads there are: their means and squared distances are found first, by parts in
  * L1, then put together in f64 (Chan, Golub and LeVeque, 1983), over a channel or a group of them, then
- * pieces are normalised, and what follows is done to them (kernels/gemm/epilogue.h) while they are in L1.
+ * pieces are normalised, and what follows is done to them (kernels/gemm/epilogue.h) while they are in L1. X
+ * of 8 bits (source.c) becomes numbers there, too, each time.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +28,9 @@ typedef struct sums {
 
 typedef struct instance_state {
     double epsilon;
-    int64_t groups; /* 0: each channel is one */
+    int64_t groups;  /* 0: each channel is one */
+    int32_t port[3]; /* of the node's inputs: X, scale and bias */
+    ortc_dequantised x;
     ortc_tail_spec tail;
 } instance_state;
 
@@ -58,18 +61,28 @@ static int64_t place_of(const instance_job *j, int64_t task)
     return (task / j->pieces * j->positions + task % j->pieces * PIECE) * ORTC_BLOCK;
 }
 
+/* n positions of X from element `at` on as f32, in `to` or where they lie. */
+static const float *numbers(const instance_job *j, int64_t at, int64_t n, float *to)
+{
+    const ortc_dequantised *x = &j->state->x;
+    const ortc_view *v = &j->call->in[j->state->port[0]];
+    if (!x->type) return (const float *)v->data + at;
+    j->body->dequantise((size_t)(n * ORTC_BLOCK), (const char *)v->data + at, x->type == ORTC_I8, x->zero,
+                        x->scale, to);
+    return to;
+}
+
 static void measure(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const instance_job *j = arg;
     float mean[ORTC_BLOCK], squares[ORTC_BLOCK];
-    (void)scratch;
     for (int64_t task = begin; task < end; task++) {
-        const float *x = (const float *)j->call->in[0].data + place_of(j, task);
+        int64_t at = place_of(j, task), n;
         sums *s = &j->of[task];
         memset(s, 0, sizeof *s);
-        for (int64_t left = positions_of(j, task % j->pieces), n; left > 0; left -= n, x += n * ORTC_BLOCK) {
+        for (int64_t left = positions_of(j, task % j->pieces); left > 0; left -= n, at += n * ORTC_BLOCK) {
             n = min64(left, NEAR);
-            j->body->measure_blocks((size_t)n, x, mean, squares);
+            j->body->measure_blocks((size_t)n, numbers(j, at, n, scratch), mean, squares);
             for (int c = 0; c < ORTC_BLOCK; c++) add(s, (double)n, (double)mean[c], (double)squares[c], c);
             s->count += (double)n;
         }
@@ -80,7 +93,7 @@ static void measure(void *arg, int64_t begin, int64_t end, void *scratch)
 static void join(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const instance_job *j = arg;
-    const ortc_view *in = j->call->in;
+    const ortc_view *by = &j->call->in[j->state->port[1]], *bias = &j->call->in[j->state->port[2]];
     const int64_t each = j->channels / j->groups, padded = ortc_blocks_of(j->channels) * ORTC_BLOCK;
     (void)scratch;
     for (int64_t task = begin; task < end; task++) {
@@ -97,8 +110,8 @@ static void join(void *arg, int64_t begin, int64_t end, void *scratch)
         const double root = sqrt(all.squares[0] / all.count + j->state->epsilon);
         for (int64_t c = first, at = image * padded + first; c < end_channel; c++, at++) {
             j->mean[at] = (float)all.mean[0];
-            j->factor[at] = (float)((double)((const float *)in[1].data)[c] / root);
-            j->bias[at] = ((const float *)in[2].data)[c];
+            j->factor[at] = (float)((double)((const float *)by->data)[c] / root);
+            j->bias[at] = ((const float *)bias->data)[c];
         }
         for (int64_t c = end_channel, at = image * padded + c; end_channel == j->channels && c < padded;
              c++, at++)
@@ -118,9 +131,9 @@ static void normalise(void *arg, int64_t begin, int64_t end, void *scratch)
         int64_t at = place_of(j, task), n;
         for (int64_t left = positions_of(j, task % j->pieces); left > 0; left -= n, at += n * ORTC_BLOCK) {
             char *y = (char *)j->call->out[0].data + at * size;
-            float *tile = t->to_bytes ? scratch : (float *)(void *)y;
-            n = t->has_rest ? min64(left, NEAR) : left;
-            j->body->apply_blocks((size_t)n, (const float *)in[0].data + at, j->mean + of, j->factor + of,
+            float *tile = t->to_bytes ? (float *)scratch + NEAR * ORTC_BLOCK : (float *)(void *)y;
+            n = t->has_rest || j->state->x.type ? min64(left, NEAR) : left;
+            j->body->apply_blocks((size_t)n, numbers(j, at, n, scratch), j->mean + of, j->factor + of,
                                   j->bias + of, tile);
             const ortc_tail_place place = {
                 .channel = first, .channel_col = 1, .element = at, .row = ORTC_BLOCK, .col = 1};
@@ -139,17 +152,25 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
 {
     const char *reason;
     ortc_tail_spec tail;
+    ortc_norm_source from;
     (void)device;
+    if (!ortc_norm_source_of(n, &from) || !ortc_norm_is_of_channels(from.norm))
+        return ortc_no(why, "it is no such normalisation");
     return ortc_tail_spec_init(n, 1, ORTC_TAIL_BYTES, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
 }
 
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *why;
+    ortc_norm_source from;
     instance_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    s->epsilon = (double)ortc_node_float(n, "epsilon", 1e-5F);
-    if (!strcmp(ortc_node_op(n), "GroupNormalization")) s->groups = ortc_node_int(n, "num_groups", 1);
+    ortc_norm_source_of(n, &from);
+    memcpy(s->port, from.port, sizeof s->port);
+    s->x = from.x;
+    s->epsilon = (double)ortc_node_float(from.norm, "epsilon", 1e-5F);
+    if (!strcmp(ortc_node_op(from.norm), "GroupNormalization"))
+        s->groups = ortc_node_int(from.norm, "num_groups", 1);
     if (!ortc_tail_spec_init(n, 1, ORTC_TAIL_BYTES, &s->tail, &why)) {
         free(s);
         return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
@@ -161,13 +182,13 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
     const instance_state *s = state;
-    if ((q->layout != ORTC_ANY_LAYOUT && q->layout != ortc_blocks()) || ortc_view_count(&q->in[0]) == 0)
+    const ortc_view *x = &q->in[s->port[0]];
+    if ((q->layout != ORTC_ANY_LAYOUT && q->layout != ortc_blocks()) || ortc_view_count(x) == 0)
         return ortc_no(why, "it is for blocks of channels, and not empty");
-    o->in[0] = o->out[0] = ortc_blocks();
+    o->in[s->port[0]] = o->out[0] = ortc_blocks();
     for (uint32_t i = 1; s->tail.has_rest && i < s->tail.rest.n_in; i++)
         if (s->tail.rest.in[i] && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = ortc_blocks();
-    o->clocks = 0.7 * (double)(ortc_view_count(&q->in[0]) / q->in[0].dims[1] *
-                               ortc_blocks_of(q->in[0].dims[1]) * ORTC_BLOCK);
+    o->clocks = 0.7 * (double)(ortc_view_count(x) / x->dims[1] * ortc_blocks_of(x->dims[1]) * ORTC_BLOCK);
     return ORTC_OK;
 }
 
@@ -183,7 +204,7 @@ static int64_t tasks_of(const ortc_view *x, int64_t *positions, int64_t *pieces)
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const instance_state *s = state;
-    const ortc_view *x = &p->in[0];
+    const ortc_view *x = &p->in[s->port[0]];
     const double count = (double)ortc_view_count(x);
     const int64_t channels = x->dims[0] * ortc_blocks_of(x->dims[1]) * ORTC_BLOCK;
     int64_t positions, pieces;
@@ -191,16 +212,16 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     ortc_plan_workspace(p,
                         (size_t)tasks_of(x, &positions, &pieces) * sizeof(sums) +
                             3 * (size_t)channels * sizeof(float),
-                        s->tail.to_bytes ? NEAR * ORTC_BLOCK * sizeof(float) : 0);
-    if (!s->tail.to_bytes) ortc_plan_in_place(p, 0, 0);
+                        s->tail.to_bytes || s->x.type ? 2 * NEAR * ORTC_BLOCK * sizeof(float) : 0);
+    if (!s->tail.to_bytes && !s->x.type) ortc_plan_in_place(p, 0, 0);
     ortc_plan_cost(p, 8 * count, 8 * count);
     return ORTC_OK;
 }
 
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
-    const ortc_view *x = &c->in[0];
     const instance_state *s = state;
+    const ortc_view *x = &c->in[s->port[0]];
     const int64_t channels = x->dims[0] * ortc_blocks_of(x->dims[1]) * ORTC_BLOCK;
     instance_job j = {.call = c,
                       .state = s,

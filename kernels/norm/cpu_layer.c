@@ -2,7 +2,7 @@
  * [rows, length]; a task is some rows. LayerNormalization's and RMSNormalization's scale and bias become
  * dense f32 rows once a run, or once a row where they differ between rows; those of InstanceNormalization and
  * GroupNormalization are one number a channel. What follows (kernels/gemm/epilogue.h) is done to some rows of
- * f32 in scratch.
+ * f32 in scratch, in which X of 8 bits (source.c) becomes numbers.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -23,6 +23,8 @@ typedef struct layer_state {
         /* axis: of LayerNormalization and RMSNormalization; groups: 0 with it, -1 as many as channels */
         groups;
     bool centred;
+    int32_t port[3]; /* of the node's inputs: X, scale and bias */
+    ortc_dequantised x;
     ortc_tail_spec tail;
 } layer_state;
 
@@ -37,6 +39,7 @@ typedef struct layer_plan {
         inner; /* by channels: in a row, and elements of one; channels 0: scale and bias are rows */
     bool biased, varying, by_unit; /* varying: between rows; by_unit: bf16 is rounded so */
     ortc_walk walk;                /* over X: the elements of scale and of bias */
+    size_t numbers;                /* bytes in scratch: where X of 8 bits becomes numbers */
 } layer_plan;
 
 typedef struct layer_job {
@@ -47,10 +50,27 @@ typedef struct layer_job {
     const float *vector[2]; /* scale and bias as rows; NULL: none, or varying */
 } layer_job;
 
+/* X, scale or bias (k 0, 1, 2). */
+static const ortc_view *input(const layer_job *j, int k) { return &j->call->in[j->state->port[k]]; }
+
+/* Elements of X from `first` on as f32, in `to` or where they lie; X is of one of these types, or 16 bits. */
+static const float *numbers(const layer_job *j, int64_t first, int64_t count, float *to)
+{
+    const ortc_dequantised *x = &j->state->x;
+    const void *from = ortc_product_at(input(j, 0)->data, first, input(j, 0)->dtype);
+    if (x->type)
+        j->p->body->dequantise((size_t)count, from, x->type == ORTC_I8, x->zero, x->scale, to);
+    else if (j->x != ORTC_FLOAT_F32)
+        j->p->convert->widen[j->x]((size_t)count, from, to);
+    else
+        return from;
+    return to;
+}
+
 /* Elements of scale or bias (k 0, 1) that belong to a row, as f32. */
 static void expand(const layer_job *j, int k, int64_t row, float *to)
 {
-    const ortc_view *v = &j->call->in[1 + k];
+    const ortc_view *v = input(j, 1 + k);
     ortc_walk w = j->p->walk;
     ortc_walk_seek(&w, row * j->p->length);
     for (int64_t i = 0; i < j->p->length; i++, ortc_walk_next(&w))
@@ -62,14 +82,14 @@ static void apply(const layer_job *j, int64_t row, int t, const void *x, double 
                   float *scratch)
 {
     const layer_plan *p = j->p;
-    const ortc_view *in = j->call->in;
     const size_t length = (size_t)p->length;
     if (p->channels) {
-        const int64_t first = row * p->channels % in[0].dims[1];
+        const ortc_view *by = input(j, 1), *bias = input(j, 2);
+        const int64_t first = row * p->channels % input(j, 0)->dims[1];
         for (int64_t c = 0; c < p->channels; c++)
             p->body->apply_one((size_t)p->inner, (const float *)x + c * p->inner, (float)mean, (float)factor,
-                               (float)ortc_load_f64(in[1].data, in[1].dtype, first + c),
-                               (float)ortc_load_f64(in[2].data, in[2].dtype, first + c),
+                               (float)ortc_load_f64(by->data, by->dtype, first + c),
+                               (float)ortc_load_f64(bias->data, bias->dtype, first + c),
                                (float *)y + c * p->inner);
         return;
     }
@@ -93,7 +113,7 @@ static void finish(const layer_job *j, int64_t row, int64_t n, float *rows)
     const int64_t count = by_channel ? p->channels : 1, cols = by_channel ? p->inner : p->length;
     for (int64_t c = 0; c < count; c++, rows += cols) {
         const int64_t element = row * p->length + c * cols;
-        const ortc_tail_place place = {.channel = by_channel ? row * p->channels % j->call->in[0].dims[1] + c
+        const ortc_tail_place place = {.channel = by_channel ? row * p->channels % input(j, 0)->dims[1] + c
                                                              : 0,
                                        .channel_col = !by_channel,
                                        .element = element,
@@ -116,10 +136,11 @@ static bool short_chunk(const layer_job *j, int64_t begin, int64_t end, float *s
     const ortc_view *out = j->call->out;
     const bool follows = j->state->tail.has_rest;
     for (int64_t n; begin < end; begin += n) {
-        n = follows ? min64(end - begin, ENDED / p->length) : end - begin;
+        float *const space = scratch + p->numbers / sizeof(float);
+        n = follows || j->state->x.type ? min64(end - begin, ENDED / p->length) : end - begin;
         if (n == 0 ||
             !p->body->short_rows((size_t)n, (size_t)p->length,
-                                 (const float *)j->call->in[0].data + begin * p->length, j->state->centred,
+                                 numbers(j, begin * p->length, n * p->length, space), j->state->centred,
                                  j->state->epsilon, j->vector[0], p->biased ? j->vector[1] : NULL,
                                  follows ? scratch : (float *)out[0].data + begin * p->length))
             return false;
@@ -132,7 +153,7 @@ static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const layer_job *j = arg;
     const layer_plan *p = j->p;
-    const ortc_view *in = j->call->in, *out = j->call->out;
+    const ortc_view *out = j->call->out;
     const size_t x_row = (size_t)p->length * (j->x == ORTC_FLOAT_F32 ? 4 : 2),
                  y_row = (size_t)p->length * (ortc_dtype_bits(out[0].dtype) / 8);
     const bool follows = j->state->tail.has_rest;
@@ -144,10 +165,13 @@ static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                        !(j->call->n_out > 2 && out[2].dtype);
     if (same && t == ORTC_FLOAT_F32 && alone && !p->varying && short_chunk(j, begin, end, scratch)) return;
     for (int64_t row = begin, n; row < end; row += n) {
-        const void *x = (const char *)in[0].data + (size_t)row * x_row;
+        const void *x = ortc_product_at(input(j, 0)->data, row * p->length, input(j, 0)->dtype);
         char *to = out[0].dtype ? (char *)out[0].data + (size_t)row * y_row : NULL;
         n = same ? min64(end - row, TOGETHER) : 1;
-        if (j->x != t) p->convert->widen[j->x]((size_t)p->length, x, scratch), x = scratch;
+        if (j->state->x.type && same)
+            x = numbers(j, row * p->length, n * p->length, (float *)scratch + p->numbers / sizeof(float));
+        else if (j->state->x.type || j->x != t)
+            x = numbers(j, row * p->length, p->length, scratch);
         p->body->measure[t]((size_t)n, (size_t)p->length, x, j->state->centred, mean, factor);
         for (int64_t r = 0; r < n; r++) factor[r] = 1 / sqrt(factor[r] + j->state->epsilon);
         for (int64_t r = 0; r < n; r++) {
@@ -165,46 +189,58 @@ static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
-static bool is_of_channels(const ortc_node *n)
-{
-    return !strcmp(ortc_node_op(n), "InstanceNormalization") ||
-           !strcmp(ortc_node_op(n), "GroupNormalization");
-}
-
 /* Vectors of what follows lie along channels, or along rows of the last dim. 0: not done, *why says what. */
-static int read_tail(const ortc_node *n, ortc_tail_spec *tail, const char **why)
+static int read_tail(const ortc_node *n, const ortc_node *norm, ortc_tail_spec *tail, const char **why)
 {
     const int32_t rank = ortc_node_out(n, 0).rank;
-    const int64_t axis = ortc_node_int(n, "axis", -1);
-    if (ortc_node_epilogue(n) && !is_of_channels(n) && axis != -1 && axis != rank - 1)
+    const int64_t axis = ortc_node_int(norm, "axis", -1);
+    const bool of_channels = ortc_norm_is_of_channels(norm);
+    if (ortc_node_epilogue(n) && !of_channels && axis != -1 && axis != rank - 1)
         return *why = "its rows are of several dims", 0;
-    return ortc_tail_spec_init(n, is_of_channels(n) ? 1 : rank - 1, ORTC_TAIL_BYTES, tail, why);
+    return ortc_tail_spec_init(n, of_channels ? 1 : rank - 1, ORTC_TAIL_BYTES, tail, why);
 }
 
-static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+static ortc_status supports(const ortc_node *n, bool of_channels, ortc_why *why)
 {
     const char *reason;
     ortc_tail_spec tail;
+    ortc_norm_source from;
+    if (!ortc_norm_source_of(n, &from) || ortc_norm_is_of_channels(from.norm) != of_channels)
+        return ortc_no(why, "it is no such normalisation");
+    return read_tail(n, from.norm, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+}
+static ortc_status layer_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
     (void)device;
-    return read_tail(n, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+    return supports(n, false, why);
+}
+static ortc_status instance_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
+    (void)device;
+    return supports(n, true, why);
 }
 
 static ortc_status layer_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    const char *op = ortc_node_op(n), *why;
+    const char *why;
+    ortc_norm_source from;
     layer_state *s = calloc(1, sizeof *s);
     if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
-    s->epsilon = (double)ortc_node_float(n, "epsilon", 1e-5F);
-    s->axis = ortc_node_int(n, "axis", -1);
+    ortc_norm_source_of(n, &from);
+    const char *op = ortc_node_op(from.norm);
+    memcpy(s->port, from.port, sizeof s->port);
+    s->x = from.x;
+    s->epsilon = (double)ortc_node_float(from.norm, "epsilon", 1e-5F);
+    s->axis = ortc_node_int(from.norm, "axis", -1);
     s->centred = strcmp(op, "RMSNormalization") != 0;
-    if (!read_tail(n, &s->tail, &why)) {
+    if (!read_tail(n, from.norm, &s->tail, &why)) {
         free(s);
         return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
     }
     if (!strcmp(op, "InstanceNormalization"))
         s->groups = -1;
     else if (!strcmp(op, "GroupNormalization"))
-        s->groups = ortc_node_int(n, "num_groups", 1);
+        s->groups = ortc_node_int(from.norm, "num_groups", 1);
     *out = s;
     return ORTC_OK;
 }
@@ -219,7 +255,7 @@ static bool varies(const ortc_view *v, const ortc_view *x, int32_t axis)
 
 static ortc_status layer_plan_rows(const layer_state *s, ortc_plan *p, layer_plan *g)
 {
-    const ortc_view *x = &p->in[0];
+    const ortc_view *x = &p->in[s->port[0]];
     int32_t axis = 2;
     if (s->groups == 0 && !ortc_axis_of(s->axis, x->rank, &axis))
         return ortc_plan_fail(p, ORTC_INVALID_ARGUMENT, "the axis is outside of the input's rank");
@@ -234,8 +270,9 @@ static ortc_status layer_plan_rows(const layer_state *s, ortc_plan *p, layer_pla
     }
     ortc_walk_init(&g->walk, x->rank, x->dims);
     for (uint32_t i = 1; i < 2u + g->biased; i++) {
-        ortc_walk_view(&g->walk, &p->in[i]);
-        g->varying |= varies(&p->in[i], x, axis);
+        const ortc_view *v = &p->in[s->port[i]];
+        ortc_walk_view(&g->walk, v);
+        g->varying |= varies(v, x, axis);
     }
     ortc_walk_merge(&g->walk);
     return ORTC_OK;
@@ -243,15 +280,18 @@ static ortc_status layer_plan_rows(const layer_state *s, ortc_plan *p, layer_pla
 
 static ortc_status layer_plan_make(const void *state, ortc_plan *p, void **out)
 {
-    const double count = (double)ortc_view_count(&p->in[0]);
+    const layer_state *s = state;
+    const ortc_view *x = &p->in[s->port[0]];
+    const double count = (double)ortc_view_count(x);
     layer_plan *g = calloc(1, sizeof *g);
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     g->body = ortc_layer_rows_select();
     g->convert = ortc_convert_get();
     g->by_unit = g->body->apply_amx && ortc_cpu_features() & ORTC_CPU_AMX;
-    const layer_state *s = state;
     const bool follows = s->tail.has_rest;
-    g->biased = s->centred && p->n_in > 2 && p->in[2].dtype; /* else what follows may read it */
+    const int32_t bias = s->port[2];
+    /* else what follows may read it */
+    g->biased = s->centred && bias >= 0 && (uint32_t)bias < p->n_in && p->in[bias].dtype;
     const ortc_status status = layer_plan_rows(state, p, g);
     if (status) {
         free(g);
@@ -260,13 +300,13 @@ static ortc_status layer_plan_make(const void *state, ortc_plan *p, void **out)
     *out = g;
     if (count > 0) {
         const size_t row = (size_t)g->length * sizeof(float);
-        const bool scratch = p->in[0].dtype != ORTC_F32 || p->out[0].dtype != ORTC_F32 || g->varying ||
-                             follows;
-        const size_t rows = follows ? TOGETHER * row + ENDED * sizeof(float) : row;
-        ortc_plan_workspace(p, g->channels ? 0 : 2 * row, scratch ? (g->varying ? 3 * row : rows) : 0);
+        const bool scratch = x->dtype != ORTC_F32 || p->out[0].dtype != ORTC_F32 || g->varying || follows;
+        const size_t some = TOGETHER * row + ENDED * sizeof(float), rows = follows ? some : row;
+        g->numbers = scratch ? (g->varying ? 3 * row : rows) : 0;
+        ortc_plan_workspace(p, g->channels ? 0 : 2 * row, g->numbers + (s->x.type ? some : 0));
     }
-    if (!follows) ortc_plan_in_place(p, 0, 0);
-    ortc_plan_cost(p, 8 * count, 2 * count * ortc_dtype_bits(p->in[0].dtype) / 8);
+    if (!follows && !s->x.type) ortc_plan_in_place(p, 0, 0);
+    ortc_plan_cost(p, 8 * count, 2 * count * ortc_dtype_bits(x->dtype) / 8);
     return ORTC_OK;
 }
 
@@ -277,11 +317,11 @@ static ortc_status layer_run(const void *state, const void *pstate, ortc_call *c
     layer_job j = {.state = state,
                    .p = p,
                    .call = c,
-                   .x = ortc_float_index(c->in[0].dtype),
+                   .x = s->x.type ? ORTC_FLOAT_F32 : ortc_float_index(c->in[0].dtype),
                    .y = s->tail.to_bytes ? ORTC_FLOAT_F32 : ortc_float_index(c->out[0].dtype)};
     if (p->rows == 0 || (s->tail.has_rest && p->length == 0)) return ORTC_OK;
     for (int k = 0; !p->channels && !p->varying && p->length && k < 1 + p->biased; k++) {
-        const ortc_view *v = &c->in[1 + k];
+        const ortc_view *v = &c->in[s->port[1 + k]];
         float *to = (float *)c->workspace + k * p->length;
         if (ortc_view_count(v) != p->length)
             expand(&j, k, 0, to);
@@ -295,7 +335,7 @@ static ortc_status layer_run(const void *state, const void *pstate, ortc_call *c
 static const ortc_kernel layer = {.size = ORTC_SIZED(ortc_kernel),
                                   .flags = ORTC_KERNEL_EPILOGUE,
                                   .name = "layer_normalization.cpu",
-                                  .supports = supports,
+                                  .supports = layer_supports,
                                   .prepare = layer_prepare,
                                   .plan = layer_plan_make,
                                   .run = layer_run};
@@ -303,14 +343,15 @@ static const ortc_kernel layer = {.size = ORTC_SIZED(ortc_kernel),
 /* Beside the one in blocks. */
 static ortc_status instance_choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
-    (void)state, (void)why;
-    o->clocks = 0.6 * (double)ortc_view_count(&q->in[0]);
+    const layer_state *s = state;
+    (void)why;
+    o->clocks = 0.6 * (double)ortc_view_count(&q->in[s->port[0]]);
     return ORTC_OK;
 }
 static const ortc_kernel instance = {.size = ORTC_SIZED(ortc_kernel),
                                      .flags = ORTC_KERNEL_EPILOGUE,
                                      .name = "layer_normalization.cpu",
-                                     .supports = supports,
+                                     .supports = instance_supports,
                                      .prepare = layer_prepare,
                                      .plan = layer_plan_make,
                                      .run = layer_run,
@@ -323,4 +364,7 @@ ORTC_KERNELS(cpu, norm_layer, ORTC_KERNEL("LayerNormalization", 17, ORTC_NEWEST,
                          &ortc_instance_blocks),
              ORTC_KERNEL("InstanceNormalization", 22, ORTC_NEWEST, (F), &instance),
              ORTC_KERNEL("GroupNormalization", 21, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_instance_blocks),
-             ORTC_KERNEL("GroupNormalization", 21, ORTC_NEWEST, (F), &instance));
+             ORTC_KERNEL("GroupNormalization", 21, ORTC_NEWEST, (F), &instance),
+             ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &layer),
+             ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &ortc_instance_blocks),
+             ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &instance));

@@ -30,6 +30,8 @@ typedef struct ortc_layer_rows {
     /* y = (x - mean) * factor + bias, by channel. */
     void (*apply_blocks)(size_t n, const float *x, const float *mean, const float *factor, const float *bias,
                          float *y);
+    /* y = (x - zero) * scale, of u8 or s8 */
+    void (*dequantise)(size_t n, const void *x, int is_signed, int32_t zero, float scale, float *y);
 } ortc_layer_rows;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_layer_rows)
 

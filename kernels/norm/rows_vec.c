@@ -213,6 +213,16 @@ static void apply_blocks(size_t n, const float *x, const float *mean, const floa
         }
 }
 
+static void dequantise(size_t count, const void *x, int is_signed, int32_t zero, float scale, float *y)
+{
+    const vi32 less = v_set_i32(zero);
+    const vf32 s = v_set_f32(scale);
+    V_FOR(i, n, count, {
+        const vi32 v = is_signed ? v_load_i8((const int8_t *)x + i, n) : v_load_u8((const uint8_t *)x + i, n);
+        v_store_f32(y + i, v_mul(v_f32_of_i32(v_sub(v, less)), s), n);
+    });
+}
+
 const ortc_layer_rows V_NAME(ortc_layer_rows) = {{measure_f32, measure_f16, measure_bf16},
                                                  {apply_f32, apply_f16, apply_bf16},
                                                  apply_amx,
@@ -221,4 +231,5 @@ const ortc_layer_rows V_NAME(ortc_layer_rows) = {{measure_f32, measure_f16, meas
                                                  squares_f32,
                                                  apply_one,
                                                  measure_blocks,
-                                                 apply_blocks};
+                                                 apply_blocks,
+                                                 dequantise};

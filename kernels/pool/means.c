@@ -1,79 +1,45 @@
 /* kernels/pool/means.c: means of channels of 8 bits on the cpu, from bytes to bytes: a group of
  * DequantizeLinear, GlobalAveragePool (or ReduceMean of all but images and channels) and QuantizeLinear
- * (graph/specialise/quantised_means.c). Sums are exact: where those of f32 are not, a mean that is next to a
+ * (graph/specialise/between_bytes.c). Sums are exact: where those of f32 are not, a mean that is next to a
  * half may become its other neighbour.
  */
 #include <math.h>
 #include <stdlib.h>
 
 #include "kernels/common/blocks.h"
+#include "kernels/common/dequantised.h"
 #include "kernels/common/layout.h"
 #include "kernels/pool/bytes.h"
 
 ORTC_VEC_TABLE(ortc_pool_bytes)
 
 typedef struct state {
-    int32_t port; /* of the group's inputs */
-    ortc_dtype x, y;
-    int32_t zero, y_zero;
-    float scale, y_scale;
+    ortc_dequantised x;
+    ortc_dtype y;
+    int32_t y_zero;
+    float y_scale;
 } state;
 
 /* ---- The group ----------------------------------------------------------------------------------------- */
 
-static int is(const ortc_node *n, const char *op)
-{
-    return n && !*ortc_node_domain(n) && !strcmp(ortc_node_op(n), op) && !ortc_node_epilogue(n);
-}
-
-static int is_bytes(ortc_dtype t) { return t == ORTC_U8 || t == ORTC_I8; }
-
-/* Constants of one number are in the body. */
-static int is_scale(const ortc_port *p, float *out)
-{
-    if (!p->type || !p->data || p->dtype != ORTC_F32 || p->rank > 1 || (p->rank && p->dims[0] != 1)) return 0;
-    memcpy(out, p->data, sizeof *out);
-    return 1;
-}
-static int is_zero(const ortc_port *p, int32_t *out)
-{
-    *out = 0;
-    if (!p->type) return 1;
-    if (!p->data || !is_bytes(p->dtype)) return 0;
-    *out = p->dtype == ORTC_I8 ? *(const int8_t *)p->data : *(const uint8_t *)p->data;
-    return 1;
-}
-
-static int32_t port_of(const ortc_graph *body, const ortc_port *p)
-{
-    for (uint32_t i = 0; p->type && i < ortc_graph_n_in(body); i++)
-        if (ortc_graph_in(body, i).edge == p->edge) return (int32_t)i;
-    return -1;
-}
-
-static int follows(const ortc_node *n, const ortc_node *before)
-{
-    return ortc_node_in(n, 0).edge == ortc_node_out(before, 0).edge;
-}
-
 static int read_group(const ortc_node *n, state *s)
 {
-    const ortc_graph *body = ortc_node_body(n);
+    const ortc_graph *body = ortc_node_epilogue(n) ? NULL : ortc_node_body(n);
     const ortc_node *dq = body ? ortc_graph_next(body, NULL) : NULL,
                     *mean = dq ? ortc_graph_next(body, dq) : NULL,
                     *q = mean ? ortc_graph_next(body, mean) : NULL;
-    if (!q || ortc_graph_next(body, q) || ortc_graph_n_out(body) != 1 || !is(dq, "DequantizeLinear") ||
-        !(is(mean, "GlobalAveragePool") || is(mean, "ReduceMean")) || !is(q, "QuantizeLinear") ||
-        !follows(mean, dq) || !follows(q, mean))
+    memset(s, 0, sizeof *s);
+    if (!q || ortc_graph_next(body, q) || ortc_graph_n_out(body) != 1 ||
+        !ortc_read_dequantise(body, dq, &s->x) ||
+        !(ortc_is_plain(mean, "GlobalAveragePool") || ortc_is_plain(mean, "ReduceMean")) ||
+        !ortc_is_plain(q, "QuantizeLinear") || !ortc_follows(mean, dq) || !ortc_follows(q, mean))
         return 0;
-    const ortc_port x = ortc_node_in(dq, 0), number = ortc_node_out(dq, 0), m = ortc_node_out(mean, 0),
-                    y = ortc_node_out(q, 0), scale = ortc_node_in(dq, 1), zero = ortc_node_in(dq, 2),
-                    y_scale = ortc_node_in(q, 1), y_zero = ortc_node_in(q, 2);
-    *s = (state){.port = port_of(body, &x), .x = x.dtype, .y = y.dtype};
-    int good = s->port >= 0 && is_bytes(x.dtype) && is_bytes(y.dtype) && number.dtype == ORTC_F32 &&
-               x.rank > 2 && m.rank == x.rank && m.dims[0] == x.dims[0] && m.dims[1] == x.dims[1] &&
-               is_scale(&scale, &s->scale) && is_zero(&zero, &s->zero) && is_scale(&y_scale, &s->y_scale) &&
-               is_zero(&y_zero, &s->y_zero) && !ortc_node_int(q, "precision", 0);
+    const ortc_port x = ortc_node_in(dq, 0), m = ortc_node_out(mean, 0), y = ortc_node_out(q, 0),
+                    scale = ortc_node_in(q, 1), zero = ortc_node_in(q, 2);
+    s->y = y.dtype;
+    int good = ortc_is_byte(y.dtype) && x.rank > 2 && m.rank == x.rank && m.dims[0] == x.dims[0] &&
+               m.dims[1] == x.dims[1] && ortc_known_scale(&scale, &s->y_scale) &&
+               ortc_known_zero(&zero, &s->y_zero) && !ortc_node_int(q, "precision", 0);
     for (int32_t i = 2; good && i < m.rank; i++) good = m.dims[i] == 1;
     return good;
 }
@@ -98,13 +64,13 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 static ortc_status choose(const void *of, const ortc_question *q, ortc_offer *o, ortc_why *why)
 {
     const state *s = of;
-    const ortc_view *x = &q->in[s->port];
+    const ortc_view *x = &q->in[s->x.port];
     const int blocked = ortc_blocks_asked(q);
     if (blocked < 0) return ortc_no(why, "plain or in blocks of %d channels", ORTC_BLOCK);
     if (blocked && (x->rank > 5 || !ortc_view_count(x)))
         return ortc_no(why, "more than three spatial dims, or no elements");
     o->clocks = 0.03 * (double)ortc_view_count(x) + 20 * (double)ortc_view_count(&q->out[0]);
-    if (blocked) o->in[s->port] = o->out[0] = ortc_blocks();
+    if (blocked) o->in[s->x.port] = o->out[0] = ortc_blocks();
     return ORTC_OK;
 }
 
@@ -121,8 +87,8 @@ typedef struct job {
 static uint8_t result(const job *j, int64_t sum)
 {
     const state *s = j->s;
-    const double mean = (double)(sum - j->count * s->zero) / (double)j->count;
-    const float v = rintf((float)mean * s->scale / s->y_scale) + (float)s->y_zero;
+    const double mean = (double)(sum - j->count * s->x.zero) / (double)j->count;
+    const float v = rintf((float)mean * s->x.scale / s->y_scale) + (float)s->y_zero;
     if (isnan(v)) return 0; /* as of a cast */
     return s->y == ORTC_I8 ? (uint8_t)(int8_t)fminf(127, fmaxf(-128, v)) : (uint8_t)fminf(255, fmaxf(0, v));
 }
@@ -133,7 +99,7 @@ static void blocks_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     (void)scratch;
     for (int64_t b = begin; b < end; b++) {
         int64_t sums[ORTC_BLOCK] = {0};
-        j->body->sums((size_t)j->count, j->x + b * j->count * ORTC_BLOCK, j->s->x == ORTC_I8, sums);
+        j->body->sums((size_t)j->count, j->x + b * j->count * ORTC_BLOCK, j->s->x.type == ORTC_I8, sums);
         for (int i = 0; i < ORTC_BLOCK; i++) j->y[b * ORTC_BLOCK + i] = result(j, sums[i]);
     }
 }
@@ -146,10 +112,10 @@ static void plain_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         int64_t sums[ORTC_BLOCK] = {0}, sum = 0;
         const uint8_t *x = j->x + c * j->count;
         const int64_t whole = j->count / ORTC_BLOCK;
-        j->body->sums((size_t)whole, x, j->s->x == ORTC_I8, sums);
+        j->body->sums((size_t)whole, x, j->s->x.type == ORTC_I8, sums);
         for (int i = 0; i < ORTC_BLOCK; i++) sum += sums[i];
         for (int64_t i = whole * ORTC_BLOCK; i < j->count; i++)
-            sum += j->s->x == ORTC_I8 ? (int8_t)x[i] : x[i];
+            sum += j->s->x.type == ORTC_I8 ? (int8_t)x[i] : x[i];
         j->y[c] = result(j, sum);
     }
 }
@@ -157,7 +123,7 @@ static void plain_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 static ortc_status run(const void *of, const void *pstate, ortc_call *c)
 {
     const state *s = of;
-    const ortc_view *x = &c->in[s->port], *y = &c->out[0];
+    const ortc_view *x = &c->in[s->x.port], *y = &c->out[0];
     (void)pstate;
     if (!ortc_view_count(y)) return ORTC_OK;
     job j = {ortc_pool_bytes_select(), s, x->data, y->data, 1};

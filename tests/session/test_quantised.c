@@ -3,6 +3,7 @@
  * of onnxruntime's quantiser are tests/models/quantised.py's.
  */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <math.h>
 
 #include "graph/normalise/normalise.h"
@@ -506,6 +507,80 @@ Test(quantised, other_means_stay_as_they_are)
     x = mean_of(through(input("x", D(7, 3, 9)), ORTC_U8, 2, 120), 3);
     x = apply("Transpose", x, NULL, NULL); /* what is reduced is not what is behind the channels */
     check("moved", through(x, ORTC_U8, 1, 100), REDUCED, 0, 0, 0.011F);
+}
+
+/* ---- Normalisations ------------------------------------------------------------------------------------ */
+
+enum { LAYER, RMS, INSTANCE, GROUP, NORMS };
+
+static ortc_edge *norm_of(int which, ortc_edge *x, int64_t length, int64_t axis)
+{
+    static const char *const ops[] = {"LayerNormalization", "RMSNormalization", "InstanceNormalization",
+                                      "GroupNormalization"};
+    ortc_edge *scale = constant(ORTC_F32, D(length), 60),
+              *bias = which == RMS ? NULL : constant(ORTC_F32, D(length), -30);
+    ortc_edge *y = apply(ops[which], x, scale, bias);
+    if (which == LAYER || which == RMS) with_int(y, "axis", axis);
+    return which == GROUP ? with_int(y, "num_groups", length / 4) : y;
+}
+
+/* The group's nodes, and what followed it. */
+static const char *group_of_norm(int which, const char *behind)
+{
+    static const char *const ops[] = {"LayerNormalization", "RMSNormalization", "InstanceNormalization",
+                                      "GroupNormalization"};
+    static char name[128];
+    snprintf(name, sizeof name, "DequantizeLinear %s%s%s", ops[which], *behind ? " " : "", behind);
+    return name;
+}
+
+/* Rows that are short, long, many, one; with what follows, and without. */
+Test(quantised, normalisations_read_bytes)
+{
+    static const ortc_dtype types[] = {ORTC_U8, ORTC_I8};
+    for (int which = 0; which < NORMS; which++) {
+        const bool of_rows = which < INSTANCE;
+        static const dims rows_of[] = {D(2, 20, 12), D(3, 4, 300), D(1, 77), D(1, 1, 1000)},
+                          images[] = {D(2, 20, 7, 9), D(1, 16, 28, 9), D(3, 8, 129), D(1, 12, 2, 3)};
+        for (int i = 0; i < 8; i++) {
+            const dims d = of_rows ? rows_of[i / 2] : images[i / 2];
+            const ortc_dtype t = types[i % 2];
+            const int64_t length = of_rows ? d.at[d.rank - 1] : d.at[1];
+            ortc_edge *x = through(input("x", d), t, 2, 12);
+            check("alone", norm_of(which, x, length, -1), group_of_norm(which, ""), 1, 2, 1e-3F);
+            x = through(input("x", d), t, 2, 12);
+            check("rounded", through(norm_of(which, x, length, -1), t, 2, 3),
+                  group_of_norm(which, "QuantizeLinear"), 1, 3, 0.0201F);
+            /* a residual by another DequantizeLinear, which is read with it */
+            x = through(input("x", d), t, 2, 12);
+            ortc_edge *y = apply("Add", norm_of(which, x, length, -1), x, NULL);
+            check("beside another", through(y, t, 4, 3),
+                  group_of_norm(which, "DequantizeLinear Add QuantizeLinear"), 1, 3, 0.0401F);
+        }
+        /* in blocks, the last of which is not full */
+        for (int64_t filters = 16; filters < 40 && !of_rows; filters += 12) {
+            ortc_edge *x = through(input("x", D(1, 16, 8, 16)), ORTC_U8, 2, 120);
+            x = padded(apply("Conv", x, weights(ORTC_I8, D(filters, 16, 3, 3), 0, 0, 0), NULL));
+            x = through(x, ORTC_U8, 20, 120);
+            check("in blocks", through(norm_of(which, x, filters, 0), ORTC_U8, 2, 100),
+                  group_of_norm(which, "QuantizeLinear"), 1, 0, 0.0201F);
+        }
+    }
+}
+
+Test(quantised, other_normalisations_stay_as_they_are)
+{
+    const dims shape = D(2, 20, 12);
+    ortc_edge *x = quantise(input("x", shape), ORTC_U8, 2, 120);
+    x = with_int(apply("DequantizeLinear", x, constant(ORTC_F32, D(12), 1), constant(ORTC_U8, D(12), 120)),
+                 "axis", 2);
+    check("a scale for each column", norm_of(LAYER, x, 12, -1), group_of_norm(LAYER, ""), 0, 0, 1e-3F);
+    check("numbers", norm_of(LAYER, input("x", shape), 12, -1), group_of_norm(LAYER, ""), 0, 1, 1e-3F);
+    /* rows of several dims are read, but not followed */
+    x = through(input("x", D(2, 5, 7, 3)), ORTC_U8, 2, 120);
+    ortc_edge *y = apply("LayerNormalization", x, constant(ORTC_F32, D(5, 7, 3), 60), NULL);
+    check("several dims", through(with_int(y, "axis", 1), ORTC_U8, 2, 3), group_of_norm(LAYER, ""), 1, 3,
+          0.0201F);
 }
 
 /* ---- Moves --------------------------------------------------------------------------------------------- */
