@@ -53,6 +53,12 @@ typedef struct layer_job {
 /* X, scale or bias (k 0, 1, 2). */
 static const ortc_view *input(const layer_job *j, int k) { return &j->call->in[j->state->port[k]]; }
 
+/* Where X of 8 bits becomes numbers. */
+static float *space_of(const layer_job *j, void *scratch)
+{
+    return j->state->x.type ? (float *)scratch + j->p->numbers / sizeof(float) : NULL;
+}
+
 /* Elements of X from `first` on as f32, in `to` or where they lie; X is of one of these types, or 16 bits. */
 static const float *numbers(const layer_job *j, int64_t first, int64_t count, float *to)
 {
@@ -136,13 +142,12 @@ static bool short_chunk(const layer_job *j, int64_t begin, int64_t end, float *s
     const ortc_view *out = j->call->out;
     const bool follows = j->state->tail.has_rest;
     for (int64_t n; begin < end; begin += n) {
-        float *const space = scratch + p->numbers / sizeof(float);
         n = follows || j->state->x.type ? min64(end - begin, ENDED / p->length) : end - begin;
-        if (n == 0 ||
-            !p->body->short_rows((size_t)n, (size_t)p->length,
-                                 numbers(j, begin * p->length, n * p->length, space), j->state->centred,
-                                 j->state->epsilon, j->vector[0], p->biased ? j->vector[1] : NULL,
-                                 follows ? scratch : (float *)out[0].data + begin * p->length))
+        if (n == 0 || !p->body->short_rows((size_t)n, (size_t)p->length,
+                                           numbers(j, begin * p->length, n * p->length, space_of(j, scratch)),
+                                           j->state->centred, j->state->epsilon, j->vector[0],
+                                           p->biased ? j->vector[1] : NULL,
+                                           follows ? scratch : (float *)out[0].data + begin * p->length))
             return false;
         if (follows) finish(j, begin, n, scratch);
     }
@@ -169,7 +174,7 @@ static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         char *to = out[0].dtype ? (char *)out[0].data + (size_t)row * y_row : NULL;
         n = same ? min64(end - row, TOGETHER) : 1;
         if (j->state->x.type && same)
-            x = numbers(j, row * p->length, n * p->length, (float *)scratch + p->numbers / sizeof(float));
+            x = numbers(j, row * p->length, n * p->length, space_of(j, scratch));
         else if (j->state->x.type || j->x != t)
             x = numbers(j, row * p->length, p->length, scratch);
         p->body->measure[t]((size_t)n, (size_t)p->length, x, j->state->centred, mean, factor);
@@ -319,7 +324,7 @@ static ortc_status layer_run(const void *state, const void *pstate, ortc_call *c
                    .call = c,
                    .x = s->x.type ? ORTC_FLOAT_F32 : ortc_float_index(c->in[0].dtype),
                    .y = s->tail.to_bytes ? ORTC_FLOAT_F32 : ortc_float_index(c->out[0].dtype)};
-    if (p->rows == 0 || (s->tail.has_rest && p->length == 0)) return ORTC_OK;
+    if (p->rows == 0 || ((s->tail.has_rest || s->x.type) && p->length == 0)) return ORTC_OK;
     for (int k = 0; !p->channels && !p->varying && p->length && k < 1 + p->biased; k++) {
         const ortc_view *v = &c->in[s->port[1 + k]];
         float *to = (float *)c->workspace + k * p->length;

@@ -576,6 +576,11 @@ Test(quantised, other_normalisations_stay_as_they_are)
                  "axis", 2);
     check("a scale for each column", norm_of(LAYER, x, 12, -1), group_of_norm(LAYER, ""), 0, 0, 1e-3F);
     check("numbers", norm_of(LAYER, input("x", shape), 12, -1), group_of_norm(LAYER, ""), 0, 1, 1e-3F);
+    check("no rows", norm_of(LAYER, through(input("x", D(0, 12)), ORTC_U8, 2, 120), 12, -1),
+          group_of_norm(LAYER, ""), 1, 2, 1e-3F);
+    x = through(input("x", D(3, 0)), ORTC_U8, 2, 120);
+    check("no columns", apply("LayerNormalization", x, constant(ORTC_F32, D(0), 60), NULL),
+          group_of_norm(LAYER, ""), 1, 2, 1e-3F);
     /* rows of several dims are read, but not followed */
     x = through(input("x", D(2, 5, 7, 3)), ORTC_U8, 2, 120);
     ortc_edge *y = apply("LayerNormalization", x, constant(ORTC_F32, D(5, 7, 3), 60), NULL);
