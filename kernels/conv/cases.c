@@ -165,6 +165,10 @@ const ortc_case ortc_cases_conv[] = {
      "A=i8,u8 B=i8,u8"},
     {"ConvInteger", "u8[2,9,12,83] i8[15,3,2,3]! u8[]={255}", "group=3 strides=[3,3] pads=[1,1,1,1]"},
     {"ConvInteger", "u8[1,5,9,80] i8[3,5,3,3]! u8[]={255}", "strides=[1,2] pads=[4,0,1,1]"},
+    /* empty images */
+    {"ConvInteger", "u8[1,2,0,3] i8[2,2,1,1]! u8[]={7}", ""},
+    {"ConvInteger", "u8[1,2,3,0] i8[2,1,1,1]! u8[]={7}", "group=2"},
+    {"ConvInteger", "u8[0,2,3,4] i8[2,2,3,4]! u8[]={7}", ""},
     /* taps apart by planes of a large image */
     {"ConvInteger", "u8[1,64,5,90,70] i8[40,64,3,1,1]! u8[]={9}", "pads=[1,0,0,1,0,0] strides=[2,1,1]",
      .needs = "cpu"},

@@ -155,9 +155,10 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     if (!c) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
     const ortc_conv_geometry *g = &c->geometry;
     ortc_conv_read_windows(&s->window, s->group, p->in, p->out, &c->geometry);
-    const int few = (g->channels > 1 || g->filters < MANY_FILTERS) &&
+    const int empty = ortc_conv_is_empty(g);
+    const int few = !empty && (g->channels > 1 || g->filters < MANY_FILTERS) &&
                     ortc_depthwise_bytes_init(g, &c->depthwise);
-    c->way = ortc_conv_is_empty(g)                                 ? WAY_NOTHING
+    c->way = empty                                                 ? WAY_NOTHING
              : few                                                 ? WAY_DEPTHWISE
              : sees_whole(g) && (p->in[1].flags & ORTC_VIEW_CONST) ? WAY_WHOLE
              : ortc_conv_is_pointwise(g)                           ? WAY_POINTWISE
