@@ -11,6 +11,7 @@
  * along, if the kernel agrees, so that the value is read as narrow as it was made.
  */
 #include "graph/ir/pointwise.h"
+#include "graph/ir/quantised.h"
 #include "pointwise_nodes.h"
 #include "specialise.h"
 
@@ -38,6 +39,29 @@ static bool widens(const ortc_node *n)
            ortc_dtype_bits(x->type->dtype) < ortc_dtype_bits(y->type->dtype) && ortc_pointwise_fits(n);
 }
 static bool reached_or_widens(const void *arg, const ortc_node *n) { return reached(arg, n) || widens(n); }
+
+/* Whether a pointwise node reads nothing else but constants. */
+static bool is_function_of(const ortc_node *n, const ortc_edge *e)
+{
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] && n->in[i] != e && !ortc_edge_is_const(n->in[i])) return false;
+    return true;
+}
+
+/* Whether it makes numbers of 8 bits for several pointwise nodes and nothing else, of which one is a function
+ * of these: then it is theirs, which are mostly a table of all bytes together. */
+static bool is_of_readers(const ortc_node *n)
+{
+    const ortc_edge *y = n->out[0];
+    bool several = false, function = false;
+    if (!widens(n) || !ortc_is_bytes(n->in[0])) return false;
+    for (const ortc_use *u = y->uses; u; u = u->next) {
+        if (!u->node || !ortc_pointwise_fits(u->node)) return false;
+        several |= u->node != y->uses->node;
+        function |= is_function_of(u->node, y);
+    }
+    return several && function;
+}
 
 static void follow(const ortc_edge *result, reach *r)
 {
@@ -157,7 +181,8 @@ static ortc_status fuse(ortc_specialise *p, ortc_node *n, const reach *r, bool w
     *fused = false;
     for (uint32_t k = 0; k < r->n; k++) {
         sizes[k] = ortc_pointwise_grow(r->nodes[k], may, r, f.nodes);
-        if (!ortc_read_inside(n->out[0], f.nodes, sizes[k]) || (wide && all_reached(r, f.nodes, sizes[k])))
+        if (!ortc_read_inside(n->out[0], f.nodes, sizes[k]) || is_of_readers(r->nodes[k]) ||
+            (wide && all_reached(r, f.nodes, sizes[k])))
             sizes[k] = 0;
     }
     for (uint32_t size = ORTC_POINTWISE_MOST; size > 0 && !*fused; size--)

@@ -509,6 +509,30 @@ Test(quantised, other_means_stay_as_they_are)
     check("moved", through(x, ORTC_U8, 1, 100), REDUCED, 0, 0, 0.011F);
 }
 
+/* ---- Tables -------------------------------------------------------------------------------------------- */
+
+/* More behind a product than its epilogue takes: it ends in 8 bits, from which all else follows. */
+Test(quantised, long_chains_go_from_bytes_to_bytes)
+{
+    for (int is_signed = 0; is_signed < 2; is_signed++) {
+        const ortc_dtype t = is_signed ? ORTC_I8 : ORTC_U8;
+        const int32_t zero = is_signed ? 3 : 120;
+        ortc_edge *x = through(input("x", D(16, 12)), ORTC_U8, 2, 120);
+        ortc_edge *v = through(apply("MatMul", x, weights(ORTC_I8, D(12, 256), 0, 0, 0), NULL), t, 3, zero);
+        v = through(apply("Add", v, constant(ORTC_F32, D(256), 20), NULL), t, 3, zero);
+        ortc_edge *half = through(apply("Mul", v, constant(ORTC_F32, none, 50), NULL), t, 2, zero),
+                  *square = through(apply("Mul", v, v, NULL), t, 4, is_signed ? -128 : 0),
+                  *cube = through(apply("Mul", square, v, NULL), t, 4, zero),
+                  *less = through(apply("Mul", cube, constant(ORTC_F32, none, 40), NULL), t, 3, zero),
+                  *sum = through(apply("Add", v, less, NULL), t, 4, zero),
+                  *most = through(apply("Mul", sum, constant(ORTC_F32, none, 80), NULL), t, 3, zero),
+                  *bent = through(apply("Tanh", most, NULL, NULL), t, 1, zero);
+        bent = through(apply("Add", bent, constant(ORTC_F32, none, 100), NULL), t, 2, zero);
+        check("a chain", through(apply("Mul", half, bent, NULL), t, 2, zero),
+              "Cast Mul QuantizeLinear DequantizeLinear Add QuantizeLinear", 1, 3, 0.0201F);
+    }
+}
+
 /* ---- Normalisations ------------------------------------------------------------------------------------ */
 
 enum { LAYER, RMS, INSTANCE, GROUP, NORMS };
