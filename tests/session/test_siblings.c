@@ -162,7 +162,7 @@ Test(siblings, one_that_reads_another)
 {
     ortc_edge *a = x("a"), *first = product(a, 3);
     result("y0", first);
-    result("y1", two("Add", product(a, 6), two("Softmax", first, NULL)));
+    result("y1", two("Add", product(a, 6), two("Hardmax", first, NULL)));
     cr_expect_leq(compare(NULL, 2, 0), CLOSE);
 }
 
