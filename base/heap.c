@@ -4,7 +4,7 @@
  * blocks reach them. To open a model of some megabytes and to run it once touches thousands of small pages,
  * each a fault: 0.3 ms a megabyte where a huge page costs 0.02. The first megabyte is the C library's all the
  * same, so that what is small stays small, unless it is known that more will come: a huge page is found and
- * cleared in the time of 50 to 120 small ones. Huge pages without a block go back to the system, but for a
+ * cleared in the time of 35 to 120 small ones. Huge pages without a block go back to the system, but for a
  * few.
  */
 #include <pthread.h>

@@ -509,6 +509,26 @@ Test(quantised, other_means_stay_as_they_are)
     check("moved", through(x, ORTC_U8, 1, 100), REDUCED, 0, 0, 0.011F);
 }
 
+/* ---- Windows that see one pixel, or all ---------------------------------------------------------------- */
+
+/* Few channels mixed pixel by pixel, with long rows of one channel to end; and an image that one window sees. */
+Test(quantised, windows_end_along_rows_of_channels)
+{
+    static const dims images[] = {D(2, 4, 6, 40), D(1, 3, 9, 31), D(3, 6, 3, 4)},
+                      filters[] = {D(4, 4, 1, 1), D(5, 3, 1, 1), D(37, 6, 3, 4)};
+    for (int i = 0; i < 6; i++) {
+        const dims image = images[i / 2], w = filters[i / 2];
+        const ortc_dtype t = i % 2 ? ORTC_I8 : ORTC_U8;
+        for (int how = 0; how < 3; how++) {
+            ortc_edge *x = through(input("x", image), t, 2, 12), *bias = constant(ORTC_F32, D(w.at[0]), 30);
+            ortc_edge *y = apply("Conv", x, weights(ORTC_I8, w, w.at[0], 0, 0), bias);
+            if (how == 1) y = apply("Mul", through(y, t, 5, 7), constant(ORTC_F32, none, 40), NULL);
+            if (how == 2) y = apply("Add", through(y, t, 5, 7), constant(ORTC_F32, none, 40), NULL);
+            check("ends", how ? through(y, t, 4, 3) : y, "ConvInteger", 1, 0, how ? 0.0601F : 1e-3F);
+        }
+    }
+}
+
 /* ---- Tables -------------------------------------------------------------------------------------------- */
 
 /* More behind a product than its epilogue takes: it ends in 8 bits, from which all else follows. */
