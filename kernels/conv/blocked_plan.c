@@ -119,12 +119,17 @@ double ortc_blocked_seen(const ortc_blocked_plan *p)
     return ortc_share_seen(e, 0) * ortc_share_seen(e, 1) * (p->by_columns ? ortc_share_seen(e, 2) : 1);
 }
 
+/* Whether there are tiles of some of the taps. */
+static int picks_taps(const ortc_blocked_plan *p)
+{
+    return p->bytes ? p->bytes->some != NULL : p->type == ORTC_FLOAT_F32 && !p->pairs;
+}
+
 /* Of floats wherever some taps are beside the image, for only infinities and NaN would tell; of bytes, whose
  * sums begin elsewhere then, where they are many. */
 static void find_left_out(ortc_blocked_plan *p)
 {
-    const int may = p->bytes ? !p->bytes->splits : p->type == ORTC_FLOAT_F32 && !p->pairs;
-    p->leaves_out = may && !p->stem && p->taps > 1 && p->taps <= ORTC_BLOCKED_SEEN &&
+    p->leaves_out = picks_taps(p) && !p->stem && p->taps > 1 && p->taps <= ORTC_BLOCKED_SEEN &&
                     !(is_inside(&p->e, 0) && is_inside(&p->e, 1) && is_inside(&p->e, 2));
     p->by_columns = p->leaves_out && columns_are_far(&p->e);
     const double left_out = 1 - ortc_blocked_seen(p);
@@ -290,8 +295,8 @@ static int find_scratch(ortc_blocked_plan *p)
 /* Whether tiles ask for what the next ones read: of a large image that a task reads a few times. */
 static int is_far(const ortc_blocked_plan *p)
 {
-    return p->in_place && (p->type == ORTC_FLOAT_F32 || p->bytes) && !p->pairs &&
-           p->taps <= ORTC_BLOCKED_SEEN && p->ins * p->in_count * p->pixel > FAR_BYTES &&
+    return p->in_place && picks_taps(p) && p->taps <= ORTC_BLOCKED_SEEN &&
+           p->ins * p->in_count * p->pixel > FAR_BYTES &&
            ceil_div(p->blocks, (int64_t)p->uk->most_blocks) <= FAR_TIMES;
 }
 

@@ -511,7 +511,7 @@ Test(quantised, other_means_stay_as_they_are)
 
 /* ---- Windows that see one pixel, or all ---------------------------------------------------------------- */
 
-/* Few channels mixed pixel by pixel, with long rows of one channel to end; and an image that one window sees. */
+/* Few channels mixed pixel by pixel, with long rows of one channel to end; an image that one window sees. */
 Test(quantised, windows_end_along_rows_of_channels)
 {
     static const dims images[] = {D(2, 4, 6, 40), D(1, 3, 9, 31), D(3, 6, 3, 4)},
