@@ -18,7 +18,7 @@ enum {
     ORTC_CPU_AVX2 = 1u << 0,   /* AVX2, FMA and F16C: every core with the first has the others */
     ORTC_CPU_AVX512 = 1u << 1, /* F, BW, DQ and VL */
     ORTC_CPU_AVX512_VNNI = 1u << 2,
-    ORTC_CPU_AVX512_BF16 = 1u << 3, /* where it is as fast as AVX-512's f32: not on cores with AMX */
+    ORTC_CPU_AVX512_BF16 = 1u << 3, /* where it is as fast as AVX-512's f32: not on Intel's that have AMX */
     ORTC_CPU_NEON = 1u << 4,        /* every AArch64 core; has FMA */
     ORTC_CPU_AVX_VNNI = 1u << 5,
     ORTC_CPU_AMX = 1u << 6, /* TILE, INT8 and BF16; the operating system lets this process use it */

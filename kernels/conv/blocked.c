@@ -29,7 +29,7 @@ typedef struct task {
     int64_t image, group;
     int64_t plane, row, rows, column, pixels; /* of output */
     int64_t block, blocks;
-    float *stage, *sums, *line;
+    float *stage, *sums, *line, *wide;
     int64_t second;  /* of pairs of a plain image: bytes to the second channel; 0: there is none */
     int64_t *places; /* of what is taken once more */
     ortc_blocked_more more[ORTC_BLOCKED_PARTS];
@@ -165,6 +165,7 @@ typedef struct ahead {
     const char *next;   /* NULL: nothing */
     int64_t all, lines; /* of a block at a tap: there are, a tile asks for */
     int64_t taps;       /* which a tile may have less of, and ask for more at each */
+    int64_t block;      /* bytes to a second one's */
 } ahead;
 static ahead ahead_of(const task *t, int64_t g0, int64_t g1, int64_t block, int64_t blocks, int64_t tiles)
 {
@@ -176,12 +177,14 @@ static ahead ahead_of(const task *t, int64_t g0, int64_t g1, int64_t block, int6
         if (g > 0) next = t->block;
     }
     if (p->stem || next == p->group * p->outs) return (ahead){NULL};
-    return (ahead){weights_at(t, next, g), all, ceil_div(all, tiles), p->taps};
+    return (ahead){weights_at(t, next, g), all, ceil_div(all, tiles), p->taps,
+                   weights_at(t, 1, 0) - weights_at(t, 0, 0)};
 }
 static void ask(const ahead *a, int64_t k, ortc_blocked_tile *tile)
 {
     tile->next = a->next + k * a->lines * (int64_t)tile->groups * a->taps * ORTC_BLOCKED_LINE;
     tile->next_lines = k * a->lines < a->all ? (size_t)ceil_div(a->lines * a->taps, (int64_t)tile->taps) : 0;
+    tile->next_block = (size_t)a->block;
 }
 
 /* What blocks `block` on take once more of groups g0 .. g1-1, `plane` apart. */
@@ -321,6 +324,8 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
                               .lo = straight ? j->a->tail->lo : 0,
                               .hi = straight ? j->a->tail->hi : 0,
                               .more = t->more};
+    if (t->wide)
+        tile.wide = t->wide, tile.wide_block = tile.groups * (size_t)(p->taps * p->step * ORTC_BLOCK);
     ortc_blocked_tile_fn *uk = p->pairs    ? p->stem ? p->pairs->stem : p->pairs->dense
                                : p->bytes  ? p->stem     ? p->bytes->stem
                                              : some_taps ? p->bytes->some
@@ -345,6 +350,10 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
             n = each + (i < more);
             tile.x = x + (r->at + at) * p->step;
             if (next.next) ask(&next, asked++, &tile);
+            if (t->wide && (row > 0 || at > 0)) {
+                tile.w = tile.wide ? tile.wide : tile.w, tile.w_block = tile.wide_block, tile.wide = NULL;
+                uk = p->uk->dense[ORTC_FLOAT_F32];
+            }
             tile.y = (float *)(void *)(y + (at - left) * ORTC_BLOCK * size);
             tile.sums = half ? kept + at * ORTC_BLOCK : tile.y;
             if (residual) tile.residual = (const float *)(const void *)(residual + at * ORTC_BLOCK * size);
@@ -420,6 +429,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         rest /= p->block_tasks;
         task t = {.j = j, .stage = space, .sums = space + p->sums, .line = space + p->line};
         t.places = (int64_t *)(void *)(space + p->places);
+        t.wide = p->wide >= 0 ? space + p->wide : NULL;
         t.column = rest % p->segments * p->segment, rest /= p->segments;
         t.pixels = min64(p->segment, p->e.out[2] - t.column);
         t.row = rest % p->row_tasks * p->rows, rest /= p->row_tasks;

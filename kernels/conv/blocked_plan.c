@@ -33,6 +33,7 @@
 /* Of bytes' taps are left out, and how many pixels that is: what their sums begin with is found anew. */
 #define LEAST_LEFT 0.05
 #define LEAST_PIXELS 16
+#define WIDE_TILES 3 /* from so many on that read weights of 16 bits the first leaves them as f32 */
 #define MOST_TIMES 4 /* more tasks than are wanted, where threads have less to do so */
 
 ORTC_VEC_TABLE(ortc_blocked_uk)
@@ -285,10 +286,15 @@ static int find_scratch(ortc_blocked_plan *p)
     const double places = p->bytes && p->bytes->splits
                               ? (double)(ORTC_BLOCKED_PARTS * p->chunk * p->taps * p->step)
                               : 0;
-    if ((staged + sums + line + 2 * places) * 4 > SCRATCH_LIMIT) return 0;
+    const int64_t tiles = p->rows * ceil_div(p->segment, (int64_t)p->uk->most_pixels);
+    const int widens = type_bytes(p->type) == 2 && !p->pairs && !p->stem && tiles >= WIDE_TILES;
+    const double wide =
+        widens ? (double)p->chunk * (double)(p->taps * p->step * ORTC_BLOCK) * (double)p->uk->most_blocks : 0;
+    if ((staged + sums + line + 2 * places + wide) * 4 > SCRATCH_LIMIT) return 0;
     p->sums = (int64_t)staged, p->line = (int64_t)(staged + sums);
     p->places = ((int64_t)(staged + sums + line) + 1) / 2 * 2;
-    p->scratch = (size_t)p->places * sizeof(float) + (size_t)places * sizeof(int64_t);
+    p->wide = widens ? p->places + 2 * (int64_t)places : -1;
+    p->scratch = (size_t)(p->places + 2 * (int64_t)places + (int64_t)wide) * sizeof(float);
     return 1;
 }
 

@@ -60,9 +60,13 @@ typedef struct ortc_blocked_tile {
     int clip;              /* then min(max(s, lo), hi); a NaN stays */
     float lo, hi;
     /* But of a stem: weights to come, of which so many lines are asked for at a tap of a group, and as many
-     * w_block behind for two blocks. */
+     * next_block bytes behind for two blocks. */
     const char *next;
-    size_t next_lines;
+    size_t next_lines, next_block;
+    /* Of weights of 16 bits: where the tile leaves what it read of them as f32, for a tile of f32 to read; not
+     * NULL: wide_block elements from a block to the next. */
+    float *wide;
+    size_t wide_block;
     const ortc_blocked_more *more; /* [ORTC_BLOCKED_PARTS], of bytes that are split */
 } ortc_blocked_tile;
 

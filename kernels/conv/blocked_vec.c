@@ -107,9 +107,10 @@ VFN vf32 activate(vf32 v, int32_t act, vf32 lo, vf32 hi)
 #define ADD(w, x, sum) ((sum) = v_fma(w, x, sum))
 #endif
 
-/* A channel of input, at s for pixel 0. */
+/* A channel of input, at s for pixel 0. wide: of weights of 16 bits, where they go as f32, or NULL. */
 VFN void channel(const int type, const int vectors, const int np, const int nb, const size_t step,
-                 const float *s, const char *w, size_t w_block, vf32 (*sum)[MOST_PIXELS][VECTORS])
+                 const float *s, const char *w, size_t w_block, float *wide, size_t wide_block,
+                 vf32 (*sum)[MOST_PIXELS][VECTORS])
 {
     const size_t size = type == F32 ? 4 : 2;
     vf32 wv[BLOCKS][VECTORS];
@@ -118,6 +119,11 @@ VFN void channel(const int type, const int vectors, const int np, const int nb, 
         UNROLL for (int j = 0; j < vectors; j++)
             wv[b][j] = load(type, w + ((size_t)b * w_block + j * LANES) * size);
     }
+    if (type != F32 && wide) UNROLL for (int b = 0; b < nb; b++)
+        {
+            UNROLL for (int j = 0; j < vectors; j++)
+                v_store_f32(wide + (size_t)b * wide_block + j * LANES, wv[b][j], LANES);
+        }
     UNROLL for (int p = 0; p < np; p++)
     {
         const vf32 xv = v_set_f32(ortc_uk_load_f32(s + p * step));
@@ -149,29 +155,32 @@ VFN void tile(const int type, const int stem, const int half, const int some, co
                  narrow = t->depth < ORTC_BLOCK ? taps : 0; /* of the last group */
     size_t tap = 0, left = t->groups * taps;
     const int far = t->far;
+    float *wide = type == F32 ? NULL : t->wide;
+    const size_t wide_block = t->wide_block, wide_step = wide ? ORTC_BLOCK : 0;
     do {
         const float *s = x + offset[tap];
         const char *behind = some ? w + jump[tap] : NULL;
         if (++tap == taps) tap = 0, x += t->plane;
         for (size_t i = 0; i < lines; i++, next += ORTC_BLOCKED_LINE)
-            UNROLL for (int b = 0; b < nb; b++)
-                __builtin_prefetch(next + (size_t)b * t->w_block * size, 0, 2);
+            UNROLL for (int b = 0; b < nb; b++) __builtin_prefetch(next + (size_t)b * t->next_block, 0, 2);
         if (some && far)
             UNROLL for (int p = 0; p < np; p++) __builtin_prefetch(s + (np + p) * ORTC_BLOCK, 0, 2);
         if (stem) {
-            channel(type, vectors, np, nb, step, s, w, t->w_block, sum);
+            channel(type, vectors, np, nb, step, s, w, t->w_block, NULL, 0, sum);
             w += ORTC_BLOCK * size;
         } else if (left > narrow) {
             const float *end = s + ORTC_BLOCK;
             do {
                 UNROLL for (int i = 0; i < STEPS; i++)
-                    channel(type, vectors, np, nb, step, s + i, w + i * ORTC_BLOCK * size, t->w_block, sum);
-                s += STEPS, w += STEPS * ORTC_BLOCK * size;
+                    channel(type, vectors, np, nb, step, s + i, w + i * ORTC_BLOCK * size, t->w_block,
+                            wide + i * wide_step, wide_block, sum);
+                s += STEPS, w += STEPS * ORTC_BLOCK * size, wide += STEPS * wide_step;
             } while (s != end);
         } else {
             for (size_t i = 0; i < t->depth; i++)
-                channel(type, vectors, np, nb, step, s + i, w + i * ORTC_BLOCK * size, t->w_block, sum);
-            w += ORTC_BLOCK * ORTC_BLOCK * size;
+                channel(type, vectors, np, nb, step, s + i, w + i * ORTC_BLOCK * size, t->w_block,
+                        wide + i * wide_step, wide_block, sum);
+            w += ORTC_BLOCK * ORTC_BLOCK * size, wide += ORTC_BLOCK * wide_step;
         }
         if (some) w = behind;
     } while (--left);

@@ -322,6 +322,7 @@ static void multiply(const job *j, int64_t t0, int64_t t1, int64_t block, int64_
                                   .depth = (size_t)(p->pairs ? ceil_div(p->depth, 2) : p->depth),
                                   .w = w + q * weights,
                                   .w_block = (size_t)(p->points * weights),
+                                  .next_block = (size_t)(p->points * weights) * sizeof *w,
                                   .y_block = (size_t)(count * BLOCK),
                                   .bias = zeros};
         tile.next = (const char *)(w + (q + behind) * weights);

@@ -489,15 +489,15 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
             ch.tile = p->line->tile;
             if (p->line->can & ORTC_LINE_SPLIT) /* one panel at a time, which is yet to be */
                 memset(j->scratch + p->at_pieces, 0, ORTC_UK_PANEL_STATE);
-            if (p->wide) { /* one panel at a time */
+            if (p->wide) { /* one panel at a time, which its first tile widens */
                 const int64_t width = p->n - g * nr >= nr ? nr : ortc_form_padded(f, p->n - g * nr);
+                const char *panel = packed + g * nr * ch.b_unit;
                 float *wide = (float *)(void *)(j->scratch + p->at_wide);
-                p->line->moves->vec->load[ortc_float_index(f->type)](1, (size_t)(ch.kc * width),
-                                                                     packed + g * nr * ch.b_unit, 0, wide, 0);
-                ch.tile = p->wide->tile;
                 for (int64_t b = b0; b < b1; b++) {
-                    const ortc_uk_ahead ahead = part_of_next(p, &ch, packed + g * nr * ch.b_unit, g, b - b0);
-                    one_tile(j, &ch, b, g * nr, 1, wide, width, 0, &ahead, w);
+                    ortc_uk_ahead ahead = part_of_next(p, &ch, panel, g, b - b0);
+                    if (b == b0) ahead.wide = wide;
+                    one_tile(j, &ch, b, g * nr, 1, b == b0 ? panel : (const char *)wide, width, 0, &ahead, w);
+                    ch.tile = p->wide->tile;
                 }
                 continue;
             }

@@ -355,7 +355,7 @@ static int scratch_of_tiles(ortc_product_plan *p)
     p->at_wide = p->scratch;
     if ((p->how_b == ORTC_PRODUCT_PACKED || p->how_b == ORTC_PRODUCT_SHARED) && p->task_blocks >= WIDE_BLOCKS)
         p->wide = widened(p->line);
-    if (p->wide && add_bytes(&p->scratch, p->kc, nr, sizeof(float))) return -1;
+    if (p->wide && add_bytes(&p->scratch, p->kc + 1, nr, sizeof(float))) return -1;
     p->at_pieces = p->scratch;
     if (p->line->can & ORTC_LINE_SPLIT) {
         const int64_t group = p->line->a.group, deep = ceil_div(p->kc, group) * group;

@@ -63,14 +63,18 @@ enum {
 #define ORTC_UK_ROW_PANELS \
     4 /* whole packed panels, one behind the other, that lines with ROW take for one row */
 
-/* Lines of 64 bytes that tiles will read soon, from farther than L2: a tile that is long enough asks for them
- * evenly between its groups, so that what comes from memory comes while there is something to multiply. */
+/* What a tile does for those after it. Lines of 64 bytes that these will read soon, from farther than L2: a
+ * tile that is long enough asks for them evenly between its groups, so that what comes from memory comes while
+ * there is something to multiply. */
 typedef struct ortc_uk_ahead {
     const char *from;
     size_t lines;
     int near; /* b itself is in L1, or comes as fast unasked: no line asks for its next group */
     /* of lines that CAN_BF16: sums of earlier parts, [mr][ldb], in place of ACCUMULATE; NULL: none */
     const float *sums;
+    /* of vectors' lines of f32 whose B has 16 bits and is packed: where the tile leaves it as f32, [k][ldb],
+     * with room for a vector more; NULL: nowhere */
+    float *wide;
 } ortc_uk_ahead;
 
 /* B of lines that SPLIT it: a panel as it is packed, or with B_EXACT where it lies, and a place for its

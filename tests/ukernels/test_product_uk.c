@@ -66,6 +66,8 @@ static double tail_value(const ortc_uk_tail_f32 *t, size_t i, size_t j, double v
 
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
+enum { MOST_LANES = 16 };
+
 /* Packs all of an operand that is one panel; the caller closes the guard. */
 static guard pack_one(const ortc_product_form *f, const ortc_product_source *src, size_t have, size_t width,
                       size_t k, int at_end)
@@ -149,7 +151,12 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
     if (t.residual) t.residual = (void *)gr.data;
     if (t.bias_col) t.bias_col = (void *)gbc.data;
     if (t.bias_row) t.bias_row = (void *)gbr.data;
-    const ortc_uk_ahead ahead = {(void *)ga.data, k % 3 * 100}; /* asks for what is there, and beyond */
+    const int widens = line->sum == ORTC_F32 && line->a.type == ORTC_F32 && line->b.type != ORTC_F32 &&
+                       !exact;
+    guard wide = guard_open(widens ? (k * width + MOST_LANES) * sizeof(float) : 0, e);
+    const ortc_uk_ahead ahead = {.from = (void *)ga.data, /* asks for what is there, and beyond */
+                                 .lines = k % 3 * 100,
+                                 .wide = widens ? (float *)(void *)wide.data : NULL};
     const int alone = rng_next(r) % 2;
     guard pieces = pieces_of(line, alone ? 2 * (size_t)line->a.group : k, 1);
     const ortc_uk_panel panel = {exact ? gb.data : pb.data, pieces.data, alone};
@@ -195,7 +202,11 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
             }
         }
     }
-    guard *all[] = {&ga, &gb, &gs, &gr, &gbc, &gbr, &pa, &pb, &pieces};
+    for (size_t i = 0; widens && i < k * width; i++) { /* a NaN is not always the same one */
+        const double got = typed(ORTC_F32, wide.data, i), v = typed(tb, pb.data, i);
+        bad += isnan(v) ? !isnan(got) : got != v;
+    }
+    guard *all[] = {&ga, &gb, &gs, &gr, &gbc, &gbr, &pa, &pb, &pieces, &wide};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!guard_intact(all[i])) bad++;
         guard_close(all[i]);
