@@ -134,8 +134,8 @@ VFN void channel(const int type, const int vectors, const int np, const int nb, 
     }
 }
 
-/* half: of the block's vectors. some: of the taps, which have jumps; only these may be far: the loops that
- * most of a network goes through do not ask. */
+/* half: of the block's vectors. some: of the taps, which have jumps; only these may be far. The others ask
+ * for the next group's pixels, which L1 does not hold yet: a core looks some steps ahead. */
 VFN void tile(const int type, const int stem, const int half, const int some, const int np, const int nb,
               const ortc_blocked_tile *t)
 {
@@ -163,6 +163,8 @@ VFN void tile(const int type, const int stem, const int half, const int some, co
         if (++tap == taps) tap = 0, x += t->plane;
         for (size_t i = 0; i < lines; i++, next += ORTC_BLOCKED_LINE)
             UNROLL for (int b = 0; b < nb; b++) __builtin_prefetch(next + (size_t)b * t->next_block, 0, 2);
+        if (!some && !stem && !half)
+            UNROLL for (int p = 0; p < np; p++) __builtin_prefetch(s + t->plane + p * ORTC_BLOCK);
         if (some && far)
             UNROLL for (int p = 0; p < np; p++) __builtin_prefetch(s + (np + p) * ORTC_BLOCK, 0, 2);
         if (stem) {
