@@ -87,21 +87,31 @@ INLINE __m256i last_of(const ortc_int_fixed *f, __m256 v, float by, float more, 
     return _mm256_cvtps_epi32(_mm256_add_ps(quantised(v, &s->y), _mm256_set1_ps(s->y.zero)));
 }
 
-/* Whether the last of two is right with this window: of all that the first, and a residual, can be. */
-static int holds(const ortc_int_fixed *f, int32_t last, float last_bias, double lo, double hi)
+/* Whether the last of two is right with this window: of all that the first, and a residual, can be. With the
+ * window `known` it is, so that only what is near its edge, by twice as much as it says, is looked at. */
+static int holds(const ortc_int_fixed *f, double window, double known, int32_t last, float last_bias,
+                 double lo, double hi)
 {
+    enum { BYTES = 256, STEP = 8 };
+    float numbers[BYTES] = {0}; /* of residuals */
+    for (int r = 0; r < (f->adds ? BYTES : 0); r++)
+        numbers[r] = (float)(f->adds == 1 || r < 128 ? r : r - 256);
     const __m256i least = _mm256_set1_epi32(f->least), most = _mm256_set1_epi32(f->most),
-                  flip = _mm256_set1_epi32(f->flip), near = _mm256_set1_epi32(last);
+                  flip = _mm256_set1_epi32(f->flip), near = _mm256_set1_epi32(last),
+                  behind = _mm256_set1_epi32((int32_t)(known - window)),
+                  far = _mm256_set1_epi32(0xffff & ~(4 * (int32_t)known - 1));
     for (double q = lo; q <= hi; q++) {
         const __m256 first = _mm256_set1_ps((float)q),
                      v = _mm256_fmadd_ps(_mm256_set1_ps((float)((q + f->zero) * UNITS)),
                                          _mm256_set1_ps(f->next), _mm256_set1_ps(last_bias));
-        for (int r = 0; r < (f->adds ? 256 : 1); r += 8) {
+        for (int r = 0; r < (f->adds ? BYTES : 1); r += STEP) {
+            const __m256 number = _mm256_loadu_ps(numbers + r);
+            const __m256i sum = _mm256_cvtps_epi32(_mm256_fmadd_ps(number, _mm256_set1_ps(f->residual), v)),
+                          edge = _mm256_and_si256(_mm256_add_epi32(sum, behind), far),
+                          at_edge = _mm256_cmpeq_epi32(edge, _mm256_setzero_si256());
+            if (_mm256_testz_si256(at_edge, at_edge)) continue;
             const __m256i bytes = _mm256_add_epi32(_mm256_set1_epi32(r),
-                                                   _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)),
-                          moved = f->adds == 1 ? bytes : _mm256_srai_epi32(_mm256_slli_epi32(bytes, 24), 24);
-            const __m256 number = f->adds ? _mm256_cvtepi32_ps(moved) : _mm256_setzero_ps();
-            const __m256i sum = _mm256_cvtps_epi32(_mm256_fmadd_ps(number, _mm256_set1_ps(f->residual), v));
+                                                   _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
             __m256i y = _mm256_srai_epi32(sum, 16);
             y = _mm256_xor_si256(_mm256_min_epi32(_mm256_max_epi32(y, least), most), flip);
             const __m256i right = _mm256_and_si256(last_of(f, first, 1, -0.0f, residual_of(f, bytes)),
@@ -170,7 +180,7 @@ __attribute__((cold)) int ortc_int_fixed_init(const ortc_int_pass *p, int adds, 
         for (window = p->by.data || p->more.data ? most : 1; window <= most; window *= 2) {
             out->last = 0xffff & ~(2 * (int32_t)window - 1);
             out->last_bias = (float)((zero - out->shift * next) * UNITS + UNITS / 2 + window);
-            if (window == most || holds(out, out->last, out->last_bias, lo, hi)) break;
+            if (window == most || holds(out, window, most, out->last, out->last_bias, lo, hi)) break;
         }
     }
     return 1;
