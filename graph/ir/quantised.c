@@ -37,7 +37,13 @@ float ortc_scale_at(const ortc_constant *scale, int64_t i)
 ortc_node *ortc_node_like(ortc_graph *g, ortc_node *before, const char *op, ortc_dtype t,
                           const ortc_edge *like, uint32_t n_in, ortc_edge *const *in)
 {
-    ortc_node *n = ortc_node_create(g, ortc_op_find("", op), NULL, n_in, 1);
+    return ortc_node_of_domain(g, before, "", op, t, like, n_in, in);
+}
+
+ortc_node *ortc_node_of_domain(ortc_graph *g, ortc_node *before, const char *domain, const char *op,
+                               ortc_dtype t, const ortc_edge *like, uint32_t n_in, ortc_edge *const *in)
+{
+    ortc_node *n = ortc_node_create(g, ortc_op_find(domain, op), NULL, n_in, 1);
     ortc_edge *y = n ? ortc_edge_create(g, NULL) : NULL;
     if (!y || !ortc_edge_set_shape(y, ortc_tensor_type(t), like->rank, like->dims) ||
         !ortc_node_set_out(n, 0, y))

@@ -29,6 +29,8 @@ float ortc_scale_at(const ortc_constant *scale, int64_t i);
  * memory. */
 ortc_node *ortc_node_like(ortc_graph *, ortc_node *before, const char *op, ortc_dtype t,
                           const ortc_edge *like, uint32_t n_in, ortc_edge *const *in);
+ortc_node *ortc_node_of_domain(ortc_graph *, ortc_node *before, const char *domain, const char *op,
+                               ortc_dtype t, const ortc_edge *like, uint32_t n_in, ortc_edge *const *in);
 
 /* Cast to f32 of an i32 and Mul: *cast and *mul, in this order behind x. scale: an edge. */
 bool ortc_scale_sums(ortc_graph *, ortc_node *before, ortc_edge *sums, ortc_edge *scale, ortc_node **cast,

@@ -4,10 +4,10 @@
  *   y = op(DequantizeLinear(a, sa, za), DequantizeLinear(b, sb, zb)) + bias
  *     = Cast(opInteger(a, b, za, zb)) * (sa sb) + bias
  *
- * with MatMulInteger and ConvInteger, whose sums are exact: what was rounded in every sum now is not. sa is
- * one number, sb one or one for each channel of the result, both constant. What follows is left to
- * fuse-epilogue, QuantizeLinear included, and so the pass asks whether the integer node is taken with Cast
- * and Mul in its epilogue: where it is not, as on ref, all stays as it was.
+ * with MatMulInteger, GemmInteger (of transB) and ConvInteger, whose sums are exact: what was rounded in
+ * every sum now is not. sa is one number, sb one or one for each channel of the result, both constant. What
+ * follows is left to fuse-epilogue, QuantizeLinear included, and so the pass asks whether the integer node is
+ * taken with Cast and Mul in its epilogue: where it is not, as on ref, all stays as it was.
  */
 #include <stdlib.h>
 
@@ -21,10 +21,9 @@
 /* What is to be made. */
 typedef struct form {
     ortc_quantised a, b; /* by their place in the node: x and w of a convolution */
-    const char *op;
+    const char *domain, *op;
     ortc_edge *bias; /* added behind, broadcast; NULL: none */
     int32_t channel; /* the axis of the result along which b's scales go */
-    bool turn_b;     /* b is [n][k] */
 } form;
 
 static bool is_const(const ortc_edge *e) { return e && ortc_edge_is_const(e); }
@@ -80,13 +79,13 @@ static bool read_matmul(const ortc_node *n, form *f)
 
 static bool read_gemm(const ortc_node *n, form *f)
 {
-    f->turn_b = ortc_node_int(n, "transB", 0) != 0;
+    const bool turned = ortc_node_int(n, "transB", 0) != 0; /* b is [n][k] */
     if (ortc_node_int(n, "transA", 0) || ortc_node_float(n, "alpha", 1) != 1 || f->b.x->rank != 2 ||
-        f->a.x->rank != 2 || (f->turn_b && !is_const(f->b.x)) || !scales_along(&f->b, !f->turn_b))
+        f->a.x->rank != 2 || !scales_along(&f->b, !turned))
         return false;
-    const ortc_dim terms = f->b.x->dims[f->turn_b];
+    const ortc_dim terms = f->b.x->dims[turned];
     f->bias = ortc_node_in_edge(n, 2);
-    f->op = "MatMulInteger";
+    f->domain = turned ? "ortc" : "", f->op = turned ? "GemmInteger" : "MatMulInteger";
     f->channel = 1;
     return (!f->bias || ortc_node_float(n, "beta", 1) == 1) && ortc_dim_is_number(terms) && few_terms(terms);
 }
@@ -94,7 +93,7 @@ static bool read_gemm(const ortc_node *n, form *f)
 static bool read_form(ortc_specialise *s, const ortc_node *n, form *f)
 {
     const ortc_edge *y = n->n_out == 1 ? n->out[0] : NULL;
-    *f = (form){.op = NULL};
+    *f = (form){.domain = ""};
     if (!y || y->rank < 1 || n->n_in < 2 || !ortc_read_dequantised(n->in[0], &f->a) ||
         !ortc_read_dequantised(n->in[1], &f->b) || f->a.scale->count != 1)
         return false;
@@ -112,15 +111,6 @@ static float product_of_scales(const void *arg, int64_t i)
     return ortc_scale_at(f->a.scale, 0) * ortc_scale_at(f->b.scale, i);
 }
 
-/* A constant [n][k] of bytes as [k][n]. */
-static ortc_edge *turned(ortc_specialise *s, const ortc_constant *c)
-{
-    const int64_t n = c->dims[0], k = c->dims[1], dims[2] = {k, n};
-    char *to = ortc_data_alloc(c->bytes);
-    if (to) ortc_transpose_bytes(n, k, c->data, k, to, n);
-    return ortc_graph_constant_take(s->graph, c->dtype, 2, dims, to, c->bytes, s->error);
-}
-
 typedef struct made {
     ortc_node *nodes[4]; /* product, Cast, Mul, Add */
     uint32_t n;
@@ -129,13 +119,12 @@ typedef struct made {
 static bool build(ortc_specialise *s, ortc_node *n, const form *f, made *m)
 {
     ortc_graph *g = s->graph;
-    ortc_edge *b = f->turn_b ? turned(s, f->b.x->constant) : f->b.x;
     ortc_edge *scale = ortc_graph_along(g, n->out[0]->rank, f->channel, f->b.scale->count, product_of_scales,
                                         f, s->error);
-    if (!b || !scale) return false;
-    ortc_edge *in[4] = {f->a.x, b, f->a.zero, f->b.zero};
+    if (!scale) return false;
+    ortc_edge *in[4] = {f->a.x, f->b.x, f->a.zero, f->b.zero};
     const uint32_t n_in = f->b.zero ? 4 : f->a.zero ? 3 : 2;
-    ortc_node *product = ortc_node_like(g, n, f->op, ORTC_I32, n->out[0], n_in, in);
+    ortc_node *product = ortc_node_of_domain(g, n, f->domain, f->op, ORTC_I32, n->out[0], n_in, in);
     if (!product) return false;
     if (!strcmp(f->op, "ConvInteger") && !ortc_node_copy_attrs(product, n)) return false;
     product->name = n->name;

@@ -63,8 +63,8 @@ typedef struct ortc_blocked_tile {
      * next_block bytes behind for two blocks. */
     const char *next;
     size_t next_lines, next_block;
-    /* Of weights of 16 bits: where the tile leaves what it read of them as f32, for a tile of f32 to read; not
-     * NULL: wide_block elements from a block to the next. */
+    /* Of weights of 16 bits: where the tile leaves what it read of them, for tiles of f32; NULL: nowhere; and
+     * elements from a block of that to the next. */
     float *wide;
     size_t wide_block;
     const ortc_blocked_more *more; /* [ORTC_BLOCKED_PARTS], of bytes that are split */

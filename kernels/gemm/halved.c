@@ -55,29 +55,43 @@ static packed packed_of(const ortc_halved_body *body, int64_t n, int64_t k)
 /* Compared bytewise. */
 typedef struct pack_param {
     const ortc_halved_body *body;
-    int64_t n, k;
+    int64_t n, k, along; /* along: it is [n][k], else [k][n] */
 } pack_param;
 
 /* Panels that are filled side by side, a block of k after the other: they share lines of B, whose rows may be
  * a page apart. */
 #define BESIDE 4
 #define BLOCK 64
+#define MOST_WIDTH 32 /* of a panel */
 
 /* Words of n panels from q on, and the sums of their columns. */
 static void fill_panels(const packed *p, int64_t q, int64_t n, const pack_param *of, const ortc_view *src,
                         int8_t *w, int32_t *sums)
 {
-    const ortc_product_bytes *bytes = ortc_product_moves_select()->bytes;
+    const ortc_product_moves *moves = ortc_product_moves_select();
     const uint8_t *b = src->data;
     memset(sums, 0, (size_t)(n * p->width) * sizeof *sums);
     for (int64_t k = 0; k < of->k; k += BLOCK) {
-        for (int64_t r = k + BLOCK; r < min64(k + 2 * BLOCK, of->k); r++)
+        for (int64_t r = k + BLOCK; !of->along && r < min64(k + 2 * BLOCK, of->k); r++)
             __builtin_prefetch(b + r * of->n + q * p->width);
         for (int64_t i = 0; i < n; i++) {
             const int64_t first = (q + i) * p->width;
-            bytes->rows((size_t)min64(p->width, of->n - first), (size_t)min64(BLOCK, of->k - k),
-                        b + k * of->n + first, (size_t)of->n, (int)src->dtype, ORTC_I8,
-                        w + i * (int64_t)p->panel + k * p->width, (size_t)p->width, sums + i * p->width);
+            const size_t cols = (size_t)min64(p->width, of->n - first),
+                         rows = (size_t)min64(BLOCK, of->k - k);
+            int8_t *to = w + i * (int64_t)p->panel + k * p->width;
+            if (!of->along) {
+                moves->bytes->rows(cols, rows, b + k * of->n + first, (size_t)of->n, (int)src->dtype, ORTC_I8,
+                                   to, (size_t)p->width, sums + i * p->width);
+                continue;
+            }
+            float lines[MOST_WIDTH][BLOCK / sizeof(float)]; /* whose words change places like floats */
+            memset(lines, 0, sizeof lines);
+            for (size_t c = 0; c < cols; c++)
+                sums[i * p->width + (int64_t)c] += moves->bytes->line(rows,
+                                                                      b + (first + (int64_t)c) * of->k + k,
+                                                                      (int)src->dtype, ORTC_I8, lines[c]);
+            moves->transpose(cols, (rows + 3) / 4, lines[0], BLOCK / sizeof(float), (float *)(void *)to,
+                             (size_t)p->width);
         }
     }
 }
@@ -177,11 +191,11 @@ static ortc_status pack_fill(void *dst, const ortc_view *src, const void *param,
 }
 
 ortc_status ortc_halved_packed(ortc_plan *p, uint32_t port, const ortc_halved_body *body, int64_t n,
-                               int64_t k, const ortc_packed **out)
+                               int64_t k, int along, const ortc_packed **out)
 {
     static const ortc_packing packing = {ORTC_SIZED(ortc_packing), "cpu.halved", pack_bytes, pack_fill,
                                          ORTC_PACKING_PASSES};
-    const pack_param param = {body, n, k};
+    const pack_param param = {body, n, k, along};
     return ortc_plan_pack(p, port, &packing, &param, sizeof param, out);
 }
 

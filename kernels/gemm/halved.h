@@ -37,9 +37,10 @@ typedef struct ortc_halved_body {
 /* NULL: the machine has none, or better ones. Thread: any. */
 const ortc_halved_body *ortc_halved_get(void);
 
-/* Input `port` of a plan, a constant B, [k][n] of u8 or s8, as it is packed for the body. */
+/* Input `port` of a plan, a constant B of u8 or s8, [k][n], or [n][k] where `along`, as it is packed for the
+ * body. */
 ortc_status ortc_halved_packed(ortc_plan *p, uint32_t port, const ortc_halved_body *, int64_t n, int64_t k,
-                               const ortc_packed **out);
+                               int along, const ortc_packed **out);
 
 /* A product: C's rows go to `sums` in parts (kernels/gemm/product.h), with (row, column) of the whole. */
 typedef struct ortc_halved {

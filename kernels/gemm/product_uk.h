@@ -64,8 +64,8 @@ enum {
     4 /* whole packed panels, one behind the other, that lines with ROW take for one row */
 
 /* What a tile does for those after it. Lines of 64 bytes that these will read soon, from farther than L2: a
- * tile that is long enough asks for them evenly between its groups, so that what comes from memory comes while
- * there is something to multiply. */
+ * tile that is long enough asks for them evenly between its groups, so that what comes from memory comes
+ * while there is something to multiply. */
 typedef struct ortc_uk_ahead {
     const char *from;
     size_t lines;

@@ -83,6 +83,16 @@ const ortc_case ortc_cases_quantize[] = {
     {"MatMulInteger", "i8[3,0] i8[0,4]", ""},
     {"MatMulInteger", "i8[3,5] i8[5,4] i8[4]", "", .fails = ORTC_SHAPE_MISMATCH},
 
+    {"ortc:GemmInteger", "A[3,5] B[4,5] A[]={2} B[]={1}", "", "A=i8,u8 B=i8,u8"},
+    {"ortc:GemmInteger", "A[37,130] B[67,130]! A[37] B[67]", "", "A=i8,u8 B=i8,u8"},
+    {"ortc:GemmInteger", "A[37,129] B[67,129] A[]={9} B[67]", "", "A=i8,u8 B=i8,u8"},
+    {"ortc:GemmInteger", "A[5,260] B[70,260]! A[]={3} B[]={0}!", "", "A=i8,u8 B=i8,u8"},
+    {"ortc:GemmInteger", "u8[1,300]={255} i8[33,300]={-128}! u8[]={1}", ""},
+    {"ortc:GemmInteger", "i8[3,0] i8[4,0]", ""},
+    {"ortc:GemmInteger", "u8[3,5] i8[4,6]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"ortc:GemmInteger", "u8[2,3,5] i8[4,5]", "", .fails = ORTC_SHAPE_MISMATCH},
+    {"ortc:GemmInteger", "u8[3,5] i8[4,5] - i8[5]", "", .fails = ORTC_SHAPE_MISMATCH},
+
     {"QLinearMatMul", "T[3,5] f32[]={0.5} T[]={1} T[5,4] f32[]={0.25} T[]={1} f32[]={0.75} T[]={1}", "",
      "T=i8,u8,f8e4m3fn,f8e4m3fnuz,f8e5m2,f8e5m2fnuz"},
     {"QLinearMatMul", "i8[2,3] S[]={0.5} i8[] u8[3,2] S[]={0.25} u8[] S[]={0.1} i8[]={3}", "", SCALE},

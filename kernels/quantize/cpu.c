@@ -8,4 +8,6 @@ ORTC_KERNELS(cpu, quantize,
                          &ortc_cpu_dynamic_quantize),
              /* its result is of any type where an epilogue is behind it */
              ORTC_KERNEL("MatMulInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY),
-                         &ortc_cpu_matmul_integer));
+                         &ortc_cpu_matmul_integer),
+             ORTC_KERNEL_IN("ortc", "GemmInteger", 1, 1, (BYTES, BYTES, ORTC_TYPES_ANY),
+                            &ortc_cpu_gemm_integer));

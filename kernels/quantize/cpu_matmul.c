@@ -1,4 +1,4 @@
-/* kernels/quantize/cpu_matmul.c: MatMulInteger on the cpu: a product of bytes in s32
+/* kernels/quantize/cpu_matmul.c: MatMulInteger, and GemmInteger, on the cpu: a product of bytes in s32
  * (kernels/gemm/product.h), exact, of whatever signs, with what follows it in its tiles
  * (kernels/gemm/integer_tail.h).
  *
@@ -21,6 +21,7 @@ typedef struct matmul_plan {
     ortc_halved halved; /* its body NULL: not this way */
     ortc_product_plan product;
     ortc_matmul_shape shape;
+    int turned; /* B is [n][k] */
     const ortc_packed *packed_b;
     ortc_int_ends *ends;      /* NULL: tiles go by the tail's passes */
     int64_t zeros_a, zeros_b; /* elements of the vectors; 0: one for all */
@@ -69,7 +70,7 @@ static int64_t count_of(const ortc_view *v) { return v->dtype ? ortc_view_count(
 static ortc_status plan_halved(ortc_plan *p, const ortc_halved_body *body, matmul_plan *g)
 {
     const ortc_matmul_shape *s = &g->shape;
-    ORTC_TRY(ortc_halved_packed(p, 1, body, s->n, s->k, &g->packed_b));
+    ORTC_TRY(ortc_halved_packed(p, 1, body, s->n, s->k, g->turned, &g->packed_b));
     ortc_halved_init(body, s->m, s->n, s->k, p->in[0].dtype, p->threads, &g->halved);
     ortc_plan_workspace(p, g->halved.workspace, g->halved.scratch);
     ortc_plan_cost(p, 2 * (double)s->m * (double)s->n * (double)s->k,
@@ -85,14 +86,17 @@ static void release_plan(const void *state, void *pstate)
     free(g);
 }
 
-static ortc_status plan(const void *state, ortc_plan *p, void **out)
+static ortc_status plan_of(const ortc_int_tail *tail, int turned, ortc_plan *p, void **out)
 {
-    const ortc_int_tail *tail = state;
     const ortc_view *a = &p->in[0], *b = &p->in[1];
+    ortc_view as_product = *b; /* for its extents */
+    const int64_t dims[] = {b->rank > 1 ? b->dims[1] : 0, b->dims[0]};
+    if (turned) as_product.dims = dims;
     matmul_plan *g = calloc(1, sizeof *g);
     ortc_status status = ORTC_OK;
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    if (!ortc_matmul_shape_init(a, b, &p->out[0], &g->shape)) {
+    g->turned = turned;
+    if (!ortc_matmul_shape_init(a, &as_product, &p->out[0], &g->shape)) {
         free(g);
         return ortc_plan_fail(p, ORTC_UNSUPPORTED, "a rank is not possible here");
     }
@@ -104,7 +108,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         !(p->n_in > 2 && count_of(&p->in[2]) > 1)) {
         status = plan_halved(p, body, g);
         if (status)
-            release_plan(state, g);
+            release_plan(tail, g);
         else
             *out = g;
         return status;
@@ -112,16 +116,16 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const ortc_product_types types = {a->dtype, b->dtype, tail->type};
     const ortc_product_line *line = ortc_product_integers(a->dtype, b->dtype, 0);
     if (constant)
-        status = ortc_product_packed(p, 1, &line->b, &(ortc_product_constant){1, s->n, s->k, 0, b->dtype},
-                                     &g->packed_b);
-    const uint32_t flags = (g->packed_b ? ORTC_PRODUCT_PACKED_B : 0) |
+        status = ortc_product_packed(p, 1, &line->b,
+                                     &(ortc_product_constant){1, s->n, s->k, turned, b->dtype}, &g->packed_b);
+    const uint32_t flags = (g->packed_b ? ORTC_PRODUCT_PACKED_B : 0) | (turned ? ORTC_PRODUCT_TRANS_B : 0) |
                            (ortc_product_symmetric_as(p->in, p->n_in, &line->b) ? ORTC_PRODUCT_SYMMETRIC_B
                                                                                 : 0);
     if (!status &&
         ortc_product_plan_init(&g->product, line, &types, s->m, s->n, s->k, s->batch, flags, p->threads))
         status = ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
     if (status) {
-        release_plan(state, g);
+        release_plan(tail, g);
         return status;
     }
     /* of a vector as many as the rows have, those of the batch that has joined them included */
@@ -133,6 +137,12 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     ortc_plan_cost(p, g->product.flops, g->product.bytes);
     *out = g;
     return ORTC_OK;
+}
+
+static ortc_status plan(const void *state, ortc_plan *p, void **out) { return plan_of(state, 0, p, out); }
+static ortc_status plan_gemm(const void *state, ortc_plan *p, void **out)
+{
+    return plan_of(state, 1, p, out);
 }
 
 static void locate(const void *arg, int64_t index, ortc_product_item *it)
@@ -184,7 +194,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
                                     .b = g->packed_b ? g->packed_b->data : c->in[1].data,
                                     .c = c->out[0].data},
                            .lda = s->k,
-                           .ldb = s->n,
+                           .ldb = g->turned ? s->k : s->n,
                            .ldc = s->n,
                            .sums = tail->has_pass || tail->has_rest ? ortc_int_tail_tile : NULL,
                            .tile_arg = &after,
@@ -204,3 +214,11 @@ const ortc_kernel ortc_cpu_matmul_integer = {.size = ORTC_SIZED(ortc_kernel),
                                              .plan = plan,
                                              .run = run,
                                              .release_plan = release_plan};
+const ortc_kernel ortc_cpu_gemm_integer = {.size = ORTC_SIZED(ortc_kernel),
+                                           .flags = ORTC_KERNEL_EPILOGUE,
+                                           .name = "gemm_integer.packed",
+                                           .supports = supports,
+                                           .prepare = prepare,
+                                           .plan = plan_gemm,
+                                           .run = run,
+                                           .release_plan = release_plan};

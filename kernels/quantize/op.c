@@ -97,6 +97,9 @@ static const ortc_op ops[] = {
             "T1=f32 T2=u8", infer_dynamic, NULL, 0),
     ORTC_OP("", "MatMulInteger", 10, 10, "", "A:T1 B:T2 a_zero_point:T1? b_zero_point:T2?", "Y:T3", "",
             "T1=i8,u8 T2=i8,u8 T3=i32", ortc_infer_matmul_integer, NULL, ORTC_OP_HEAVY),
+    /* what Gemm with transB becomes (specialise/integer_products.c): of matrices, B being [n][k] */
+    ORTC_OP("ortc", "GemmInteger", 1, 1, "", "A:T1 B:T2 a_zero_point:T1? b_zero_point:T2?", "Y:T3", "",
+            "T1=i8,u8 T2=i8,u8 T3=i32", ortc_infer_gemm_integer, NULL, ORTC_OP_HEAVY),
     ORTC_OP("", "QLinearMatMul", 21, 10, "10",
             "a:T1 a_scale:TS a_zero_point:T1 b:T2 b_scale:TS b_zero_point:T2 y_scale:TS y_zero_point:T3",
             "y:T3", "", "TS=f32,f16,bf16 T1=" EIGHT " T2=" EIGHT " T3=" EIGHT, ortc_infer_qlinear_matmul,

@@ -34,6 +34,20 @@ ortc_status ortc_infer_matmul_integer(ortc_infer *c)
     return ortc_infer_product(c, 0, 1, ORTC_I32);
 }
 
+ortc_status ortc_infer_gemm_integer(ortc_infer *c)
+{
+    const ortc_port a = ortc_infer_in(c, 0), b = ortc_infer_in(c, 1);
+    ortc_dim k;
+    if (a.rank < 0 || b.rank < 0) return ortc_infer_out(c, 0, ORTC_I32, -1, NULL);
+    if (a.rank != 2 || b.rank != 2)
+        return ortc_infer_fail(c, ORTC_SHAPE_MISMATCH, "operands must be matrices, got ranks %d and %d",
+                               a.rank, b.rank);
+    ORTC_TRY(check_numbers(c, 0, 2, 2));
+    ORTC_TRY(check_numbers(c, 1, 3, 2));
+    ORTC_TRY(ortc_infer_same(c, "elements summed over differ in A and B", a.dims[1], b.dims[1], &k));
+    return ortc_infer_out(c, 0, ORTC_I32, 2, (ortc_dim[]){a.dims[0], b.dims[0]});
+}
+
 ortc_status ortc_infer_qlinear_matmul(ortc_infer *c)
 {
     for (uint32_t i = 1; i <= 2; i++) {

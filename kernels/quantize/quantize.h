@@ -66,10 +66,12 @@ static inline void ortc_store_saturated(void *y, ortc_dtype t, int64_t i, double
 }
 
 ortc_status ortc_infer_matmul_integer(ortc_infer *); /* op_matmul.c */
+ortc_status ortc_infer_gemm_integer(ortc_infer *);
 ortc_status ortc_infer_qlinear_matmul(ortc_infer *);
 
-extern const ortc_kernel ortc_ref_quantize, ortc_ref_dequantize;           /* ref_linear.c */
-extern const ortc_kernel ortc_ref_dynamic_quantize;                        /* ref_dynamic.c */
-extern const ortc_kernel ortc_ref_matmul_integer, ortc_ref_qlinear_matmul; /* ref_matmul.c */
+extern const ortc_kernel ortc_ref_quantize, ortc_ref_dequantize; /* ref_linear.c */
+extern const ortc_kernel ortc_ref_dynamic_quantize;              /* ref_dynamic.c */
+extern const ortc_kernel ortc_ref_matmul_integer, ortc_ref_gemm_integer,
+    ortc_ref_qlinear_matmul; /* ref_matmul.c */
 
 #endif

@@ -119,4 +119,5 @@ ORTC_KERNELS(ref, quantize,
              K("DequantizeLinear", 28, &ortc_ref_dequantize, NARROW | I32, SCALES | POWERS, SCALES),
              K("DynamicQuantizeLinear", 11, &ortc_ref_dynamic_quantize, F32, ORTC_TYPE(ORTC_U8)),
              K("MatMulInteger", 10, &ortc_ref_matmul_integer, EIGHT_INT, EIGHT_INT, I32),
+             ORTC_KERNEL_IN("ortc", "GemmInteger", 1, 1, (EIGHT_INT, EIGHT_INT, I32), &ortc_ref_gemm_integer),
              K("QLinearMatMul", 21, &ortc_ref_qlinear_matmul, SCALES, EIGHT, EIGHT, EIGHT));

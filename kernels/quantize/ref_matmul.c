@@ -8,6 +8,7 @@ typedef struct product_job {
     ortc_view *y;
     double y_scale, y_zero;
     int64_t m, n, k;
+    int64_t b_k, b_n;     /* elements of B from one k to the next, from one column */
     int64_t a_row, b_row; /* elements from one row's number to the next; 0: one for all */
     ortc_walk batch;      /* operands: A, B, A's numbers, B's numbers */
 } product_job;
@@ -29,7 +30,7 @@ static void product_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         double sum = 0;
         for (int64_t k = 0; k < j->k; k++)
             sum += (ortc_load_f64(j->a->data, j->a->dtype, w.at[0] + row * j->k + k) - za) *
-                   (ortc_load_f64(j->b->data, j->b->dtype, w.at[1] + k * j->n + col) - zb);
+                   (ortc_load_f64(j->b->data, j->b->dtype, w.at[1] + k * j->b_k + col * j->b_n) - zb);
         if (!j->a_scale) {
             ortc_store_i64(j->y->data, ORTC_I32, i, (int64_t)sum);
             continue;
@@ -58,7 +59,8 @@ static void add_batch(ortc_walk *w, const ortc_view *v, int64_t size)
     ortc_walk_strided(w, strides, 0);
 }
 
-static ortc_status product_go(ortc_call *c, product_job *j)
+/* turned: B is [n][k]. */
+static ortc_status product_go(ortc_call *c, product_job *j, int turned)
 {
     const ortc_view *a = j->a, *b = j->b, *a_numbers = j->a_zero ? j->a_zero : j->a_scale,
                     *b_numbers = j->b_zero ? j->b_zero : j->b_scale;
@@ -67,12 +69,13 @@ static ortc_status product_go(ortc_call *c, product_job *j)
     if (count == 0) return ORTC_OK;
     j->k = a->dims[a->rank - 1];
     j->m = a->rank > 1 ? a->dims[a->rank - 2] : 1;
-    j->n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    j->n = b->rank > 1 ? b->dims[b->rank - 1 - turned] : 1;
+    j->b_k = turned ? 1 : j->n, j->b_n = turned ? j->k : 1;
     j->a_row = a_numbers && ortc_view_count(a_numbers) > 1;
     j->b_row = b_numbers && ortc_view_count(b_numbers) > 1;
     /* one number, per matrix or in all: dims of the matrix are 1 */
     j->a_row = j->a_row && a_numbers->dims[a_numbers->rank > 1 ? a_numbers->rank - 2 : 0] > 1;
-    j->b_row = j->b_row && b_numbers->dims[b_numbers->rank - 1] > 1;
+    j->b_row = j->b_row && b_numbers->dims[b_numbers->rank > turned ? b_numbers->rank - 1 - turned : 0] > 1;
     ortc_walk_init(&j->batch, batch, j->y->dims);
     add_batch(&j->batch, a, j->m * j->k);
     add_batch(&j->batch, b, j->k * j->n);
@@ -86,12 +89,17 @@ static const ortc_view *optional(const ortc_call *c, uint32_t i)
     return c->n_in > i && c->in[i].dtype ? &c->in[i] : NULL;
 }
 
-static ortc_status integer_run(const void *state, const void *pstate, ortc_call *c)
+static ortc_status integer_go(ortc_call *c, int turned)
 {
     product_job j = {
         .a = &c->in[0], .b = &c->in[1], .a_zero = optional(c, 2), .b_zero = optional(c, 3), .y = &c->out[0]};
-    return product_go(c, &j);
+    return product_go(c, &j, turned);
 }
+static ortc_status integer_run(const void *state, const void *pstate, ortc_call *c)
+{
+    return integer_go(c, 0);
+}
+static ortc_status gemm_run(const void *state, const void *pstate, ortc_call *c) { return integer_go(c, 1); }
 
 static ortc_status qlinear_run(const void *state, const void *pstate, ortc_call *c)
 {
@@ -109,12 +117,15 @@ static ortc_status qlinear_run(const void *state, const void *pstate, ortc_call 
         return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "a scale and its zero point differ in shape");
     j.y_scale = number(&c->in[6], 0, 1);
     j.y_zero = number(&c->in[7], 0, 0);
-    return product_go(c, &j);
+    return product_go(c, &j, 0);
 }
 
 const ortc_kernel ortc_ref_matmul_integer = {.size = ORTC_SIZED(ortc_kernel),
                                              .name = "matmul_integer.ref",
                                              .run = integer_run};
+const ortc_kernel ortc_ref_gemm_integer = {.size = ORTC_SIZED(ortc_kernel),
+                                           .name = "gemm_integer.ref",
+                                           .run = gemm_run};
 const ortc_kernel ortc_ref_qlinear_matmul = {.size = ORTC_SIZED(ortc_kernel),
                                              .name = "qlinear_matmul.ref",
                                              .run = qlinear_run};

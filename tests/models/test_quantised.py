@@ -87,17 +87,16 @@ def casts() -> str | None:
 
 
 check("a convolution's 8 bits to any type", casts)
-CNN = {"conv_integer": 13, "matmul_integer.packed": 1, "gemm.packed": 0}
-GATED = {"conv_integer": 8, "matmul_integer.packed": 1, "gemm.packed": 0, "program": 1, "pool.means": 1}  # x's bytes; else epilogues
+HEADS = {"qdq": "gemm_integer.packed", "qlinear": "matmul_integer.packed"}  # QGemm's weights are turned
+CNN = {"conv_integer": 13, "gemm.packed": 0}
+GATED = {"conv_integer": 8, "gemm.packed": 0, "program": 1, "pool.means": 1}  # x's bytes; else epilogues
 for name, how in FORMS.items():
-    check(f"convolutions, QDQ, {name}", lambda how=how: as_others(quantised(cnn(), "qdq", **how), CNN, 0.02))
-    check(f"convolutions, QLinear, {name}", lambda how=how: as_others(quantised(cnn(), "qlinear", **how), CNN, 0.02))
-    check(f"gates and residuals, QDQ, {name}", lambda how=how: as_others(quantised(gated(), "qdq", **how), GATED, 0.02))
-    check(f"gates and residuals, QLinear, {name}", lambda how=how: as_others(quantised(gated(), "qlinear", **how), GATED, 0.02))
     # two of the four values of a join come from 8 bits of other scales, and, unless they are symmetric, what is added up, too
-    joins = {"conv_integer": 8, "matmul_integer.packed": 1, "program": 5 if how.get("symmetric") else 9, "pool.means": 1}
-    check(f"halves and joins, QDQ, {name}", lambda how=how, p=joins: as_others(quantised(joined(), "qdq", **how), p, 0.02))
-    check(f"halves and joins, QLinear, {name}", lambda how=how, p=joins: as_others(quantised(joined(), "qlinear", **how), p, 0.02))
+    joins = {"conv_integer": 8, "program": 5 if how.get("symmetric") else 9, "pool.means": 1}
+    for form, head in HEADS.items():
+        for what, model, steps in (("convolutions", cnn, CNN), ("gates and residuals", gated, GATED), ("halves and joins", joined, joins)):
+            steps = {**steps, head: 1}
+            check(f"{what}, {form}, {name}", lambda how=how, m=model, f=form, s=steps: as_others(quantised(m(), f, **how), s, 0.02))
     # twelve linear layers; the scores and their sums, too
     products = {"matmul_integer.packed": 16, "gemm.packed": 0}
     check(f"a transformer, QDQ, {name}", lambda how=how, p=products: as_others(quantised(encoder(), "qdq", **how), p, 0.05))

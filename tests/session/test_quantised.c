@@ -231,7 +231,7 @@ Test(quantised, both_operands_may_be_computed)
 Test(quantised, gemm_is_a_product_of_integers)
 {
     ortc_edge *y = apply("Gemm", rows(), weights(ORTC_I8, D(9, 12), 9, 0, 0), constant(ORTC_F32, D(9), 3));
-    check("turned", with_int(y, "transB", 1), "MatMulInteger", 1, 2, 1e-4F);
+    check("turned", with_int(y, "transB", 1), "GemmInteger", 1, 2, 1e-4F);
     y = apply("Gemm", rows(), weights(ORTC_I8, D(12, 9), 9, -1, 0), NULL);
     check("as it is", y, "MatMulInteger", 1, 2, 1e-4F);
 }

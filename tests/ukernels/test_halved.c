@@ -59,7 +59,7 @@ static int run_one(const ortc_halved_body *body, rng *r)
     const ortc_view view = {.data = b.data, .dtype = tb, .flags = ORTC_VIEW_CONST, .rank = 2, .dims = dims};
     mock_packing plan = mock_packing_of(&view);
     const ortc_packed *packed = NULL;
-    int bad = ortc_halved_packed(&plan.base, 0, body, n, k, &packed) != ORTC_OK;
+    int bad = ortc_halved_packed(&plan.base, 0, body, n, k, 0, &packed) != ORTC_OK;
     ortc_halved h;
     ortc_halved_init(body, m, n, k, ta, rng_next(r) % 4, &h);
     const size_t scratch_bytes = (h.scratch + 63) / 64 * 64;
