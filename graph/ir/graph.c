@@ -37,6 +37,17 @@ ortc_status ortc_constant_create(ortc_dtype dtype, int32_t rank, const int64_t *
     return ORTC_OK;
 }
 
+static void let_go(void *c) { ortc_constant_release(c); }
+
+ortc_status ortc_constant_seen_as(ortc_constant *of, ortc_dtype dtype, int32_t rank, const int64_t *dims,
+                                  ortc_constant **out, ortc_error *error)
+{
+    ORTC_TRY(ortc_constant_create(dtype, rank, dims, of->data, of->bytes, let_go, of, out, error));
+    ortc_constant_retain(of);
+    (*out)->mapped = of->mapped;
+    return ORTC_OK;
+}
+
 ortc_status ortc_constant_rounded(ortc_constant *of, ortc_constant **out, ortc_error *error)
 {
     ORTC_TRY(ortc_constant_create(ORTC_BF16, of->rank, of->dims, NULL, (size_t)of->count * 2, NULL, NULL, out,

@@ -38,6 +38,9 @@ struct ortc_constant {
 ortc_status ortc_constant_create(ortc_dtype, int32_t rank, const int64_t *dims, const void *data,
                                  size_t bytes, void (*release)(void *), void *arg, ortc_constant **out,
                                  ortc_error *);
+/* The bytes of a constant, which has them in memory, as a tensor of another type and shape. */
+ortc_status ortc_constant_seen_as(ortc_constant *of, ortc_dtype, int32_t rank, const int64_t *dims,
+                                  ortc_constant **out, ortc_error *error);
 /* A constant of f32, rounded to bf16, whose bytes nobody holds: only packed forms are made of it. */
 ortc_status ortc_constant_rounded(ortc_constant *of, ortc_constant **out, ortc_error *error);
 /* The same, written: count elements. The largest finite numbers stay finite. */

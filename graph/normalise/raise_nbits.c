@@ -184,17 +184,11 @@ static void turn_any(const few_bits *f, uint8_t *out)
                           << (k * f->width % 8));
 }
 
-static void let_go(void *c) { ortc_constant_release(c); }
-
-/* The bytes of another constant as a tensor of another type and shape. */
 static ortc_edge *seen_as(ortc_normalise *p, ortc_constant *of, ortc_dtype t, int32_t rank,
                           const int64_t *dims)
 {
     ortc_constant *c;
-    ortc_constant_retain(of);
-    if (ortc_constant_create(t, rank, dims, of->data, of->bytes, let_go, of, &c, p->error) != ORTC_OK)
-        return ortc_constant_release(of), NULL;
-    c->mapped = of->mapped;
+    if (ortc_constant_seen_as(of, t, rank, dims, &c, p->error) != ORTC_OK) return NULL;
     return ortc_graph_constant(p->graph, NULL, c);
 }
 

@@ -381,8 +381,6 @@ ortc_status ortc_lift_name_constant(ortc_lift *l, const char *name, ortc_dtype t
     return e ? name_value(l, name, e) : l->status;
 }
 
-static void let_go(void *constant) { ortc_constant_release(constant); }
-
 ortc_status ortc_lift_recast_constant(ortc_lift *l, const char *name, const char *of, ortc_dtype t,
                                       int32_t rank, const int64_t *dims)
 {
@@ -397,13 +395,9 @@ ortc_status ortc_lift_recast_constant(ortc_lift *l, const char *name, const char
         return ortc_lift_note(l, ortc_fail(l->scope->in->error, ORTC_INVALID_MODEL,
                                            "input '%s' has %zu bytes, which do not fit its shape", of,
                                            e->constant->bytes));
-    if (ortc_lift_note(l, ortc_constant_create(t, rank, dims, e->constant->data, bytes, let_go,
-                                               ortc_constant_retain(e->constant), &c, l->scope->in->error)) !=
-        ORTC_OK) {
-        ortc_constant_release(e->constant);
+    if (ortc_lift_note(l, ortc_constant_seen_as(e->constant, t, rank, dims, &c, l->scope->in->error)) !=
+        ORTC_OK)
         return l->status;
-    }
-    c->mapped = e->constant->mapped;
     e = ortc_graph_constant(l->node->graph, NULL, c);
     return e ? name_value(l, name, e) : ortc_lift_no_memory(l);
 }

@@ -2,11 +2,12 @@
  * model also plans and runs this, so nothing is computed differently at load. Most nodes over constants are
  * small: they are computed on the reference provider. What takes it longer than making a session of the cpu's
  * does is begun anew there, and taken off the budget as the reference provider estimated it: the same nodes
- * are folded on every machine.
+ * are folded on every machine. What only has other extents is not computed: it keeps the constant's memory.
  */
 #include "evaluate.h"
 
 #include "create.h"
+#include "graph/ir/quantised.h"
 #include "runtime/execute/context.h"
 
 /* What making and ending a session costs, whatever the node does. */
@@ -42,6 +43,23 @@ failed:
     return NULL;
 }
 
+/* The constant with other extents; *out NULL: the graph's node is something else. */
+static ortc_status view_of(const ortc_graph *g, ortc_constant **out, ortc_error *error)
+{
+    static const char *const views[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
+    const ortc_node *n = g->first;
+    ortc_constant *c = n->n_in && n->in[0] ? n->in[0]->constant : NULL;
+    const ortc_edge *y = n->out[0];
+    bool is_view = false, is_known = y && y->rank >= 0;
+    int64_t count;
+    for (size_t i = 0; i < ORTC_LENGTH(views); i++) is_view |= ortc_is_op(n, views[i]);
+    for (int32_t d = 0; is_known && d < y->rank; d++) is_known = ortc_dim_is_number(y->dims[d]);
+    if (!c || !c->data || !is_view || !is_known || c->dtype == ORTC_STRING ||
+        !ortc_count_elements(y->rank, y->dims, &count) || count != c->count)
+        return ORTC_OK;
+    return ortc_constant_seen_as(c, c->dtype, y->rank, y->dims, out, error);
+}
+
 static ortc_status run_on(const char *providers, ortc_evaluation *by, const ortc_node *n, ortc_budget *budget,
                           ortc_constant **out, ortc_error *error)
 {
@@ -59,6 +77,11 @@ static ortc_status run_on(const char *providers, ortc_evaluation *by, const ortc
     o.flags = ORTC_SESSION_NO_FUSION;
     ortc_run_args a = ORTC_RUN_ARGS_INIT;
     ortc_status status = ortc_graph_infer(g, error);
+    if (status == ORTC_OK) status = view_of(g, &out[0], error);
+    if (status == ORTC_OK && out[0]) {
+        ortc_graph_destroy(g);
+        return ORTC_OK;
+    }
     if (status == ORTC_OK)
         status = ortc_session_from_graph(by->model, g, &o, &s, error); /* takes the graph */
     else

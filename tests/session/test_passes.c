@@ -5,6 +5,7 @@
 #include "graph/normalise/normalise.h"
 #include "graph/specialise/specialise.h"
 #include "runtime/registry/registry.h"
+#include "runtime/session/evaluate.h"
 
 static ortc_graph *g;
 static ortc_error e;
@@ -172,6 +173,32 @@ Test(passes, what_is_folded_may_be_larger_by_a_share_of_the_weights)
         cr_expect(!asks_for(apply("DequantizeLinear", constant(ORTC_U8, 1, &count, bytes, sizeof bytes),
                                   constant(ORTC_F32, 0, NULL, &scale, sizeof scale)),
                             weights));
+    }
+}
+
+/* What has other extents only is the constant's memory: no model is asked to run anything. */
+Test(passes, views_of_constants_keep_their_memory)
+{
+    static const float data[6] = {1, -2, 3, -4, 5, -6};
+    static const int64_t target[3] = {3, -1, 1}, three = 3, dims[2] = {2, 3};
+    static const struct {
+        const char *op;
+        int32_t rank;
+    } tried[] = {{"Reshape", 3}, {"Flatten", 2}, {"Identity", 2}};
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+        ortc_evaluation by = {.operations = 1000000000};
+        ortc_edge *x = constant(ORTC_F32, 2, dims, data, sizeof data),
+                  *to = constant(ORTC_I64, 1, &three, target, sizeof target);
+        ortc_edge *y = apply(tried[i].op, x, i == 0 ? to : NULL);
+        ortc_constant *c = NULL;
+        cr_assert_eq(ortc_evaluate_node(&by, y->producer, &c, &e), ORTC_OK, "%s: %s", tried[i].op, e.text);
+        cr_expect_eq(c->rank, tried[i].rank, "%s: rank %d", tried[i].op, c->rank);
+        cr_expect_eq(c->data, data, "%s", tried[i].op);
+        ortc_graph_destroy(g); /* which holds the constant no more */
+        cr_expect_eq(c->count, 6, "%s", tried[i].op);
+        cr_expect_eq(((const float *)c->data)[5], -6, "%s", tried[i].op);
+        ortc_constant_release(c);
+        cr_assert_not_null(g = ortc_graph_create(NULL));
     }
 }
 
