@@ -120,11 +120,6 @@ void *ortc_map_get(const ortc_map *, const char *key);       /* NULL: not there 
 bool ortc_map_set(ortc_map *, const char *key, void *value); /* replaces; false when memory is short */
 void ortc_map_deinit(ortc_map *);
 
-/* ---- Bytes (transpose.c) ------------------------------------------------------------------------------- */
-
-/* x [rows][x_step bytes] becomes y [cols][y_step]. */
-void ortc_transpose_bytes(int64_t rows, int64_t cols, const void *x, int64_t x_step, void *y, int64_t y_step);
-
 /* ---- Text ---------------------------------------------------------------------------------------------- */
 
 /* Appends to a fixed buffer, always terminated; truncates silently. */

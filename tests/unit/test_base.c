@@ -107,23 +107,6 @@ Test(base, maps_find_what_was_set)
     cr_expect(ortc_hash("a\0", 2, 0) != ortc_hash("a", 1, 0));
 }
 
-Test(base, bytes_are_transposed)
-{
-    enum { ROWS = 37, COLS = 50, X = 53, Y = 41 };
-    uint8_t x[ROWS * X], y[COLS * Y];
-    for (int i = 0; i < ROWS * X; i++) x[i] = (uint8_t)(i * 151 + i / 256);
-    for (int rows = 0; rows <= ROWS; rows++)
-        for (int cols = 0; cols <= COLS; cols++) {
-            int wrong = 0;
-            memset(y, 0xa5, sizeof y);
-            ortc_transpose_bytes(rows, cols, x, X, y, Y);
-            for (int c = 0; c < COLS; c++)
-                for (int r = 0; r < Y; r++)
-                    wrong += y[c * Y + r] != (r < rows && c < cols ? x[r * X + c] : 0xa5);
-            cr_expect_eq(wrong, 0, "%d x %d: %d wrong", rows, cols, wrong);
-        }
-}
-
 Test(base, text_ends_at_its_buffer)
 {
     char buffer[12];
