@@ -351,7 +351,7 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
             tile.x = x + (r->at + at) * p->step;
             if (next.next) ask(&next, asked++, &tile);
             if (t->wide && (row > 0 || at > 0)) {
-                tile.w = tile.wide ? tile.wide : tile.w, tile.w_block = tile.wide_block, tile.wide = NULL;
+                tile.w = t->wide, tile.w_block = tile.wide_block, tile.wide = NULL;
                 uk = p->uk->dense[ORTC_FLOAT_F32];
             }
             tile.y = (float *)(void *)(y + (at - left) * ORTC_BLOCK * size);

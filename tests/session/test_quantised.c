@@ -226,6 +226,9 @@ Test(quantised, both_operands_may_be_computed)
     ortc_edge *x = through(input("x", D(2, 5, 12)), ORTC_U8, 2, 120),
               *w = through(input("w", D(2, 12, 4)), ORTC_I8, 2, 5);
     check("computed", apply("MatMul", x, w, NULL), "MatMulInteger", 1, 3, 1e-4F);
+    ortc_edge *turned = through(input("w", D(9, 12)), ORTC_I8, 2, 5);
+    check("computed, turned", with_int(apply("Gemm", rows(), turned, NULL), "transB", 1), "GemmInteger", 1, 3,
+          1e-4F);
 }
 
 Test(quantised, gemm_is_a_product_of_integers)
