@@ -25,8 +25,8 @@ bool ortc_read_dequantised(const ortc_edge *e, ortc_quantised *out);
 /* Element i of a scale, or the one for all. */
 float ortc_scale_at(const ortc_constant *scale, int64_t i);
 
-/* A node of the standard's, or of a domain, before another, with one result of type t and the shape of `like`;
- * NULL: no memory. */
+/* A node of the standard's, or of a domain, before another, with one result of type t and the shape of
+ * `like`; NULL: no memory. */
 ortc_node *ortc_node_like(ortc_graph *, ortc_node *before, const char *op, ortc_dtype t,
                           const ortc_edge *like, uint32_t n_in, ortc_edge *const *in);
 ortc_node *ortc_node_of_domain(ortc_graph *, ortc_node *before, const char *domain, const char *op,

@@ -10,4 +10,4 @@ ORTC_KERNELS(cpu, quantize,
              ORTC_KERNEL("MatMulInteger", 10, ORTC_NEWEST, (BYTES, BYTES, ORTC_TYPES_ANY),
                          &ortc_cpu_matmul_integer),
              ORTC_KERNEL_IN("ortc", "GemmInteger", 1, 1, (BYTES, BYTES, ORTC_TYPES_ANY),
-                            &ortc_cpu_gemm_integer));
+                            &ortc_cpu_matmul_integer));

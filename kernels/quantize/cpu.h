@@ -12,7 +12,7 @@ typedef struct ortc_dynamic_body {
 } ortc_dynamic_body;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_dynamic_body)
 
-extern const ortc_kernel ortc_cpu_dynamic_quantize;                      /* cpu_dynamic.c */
-extern const ortc_kernel ortc_cpu_matmul_integer, ortc_cpu_gemm_integer; /* cpu_matmul.c */
+extern const ortc_kernel ortc_cpu_dynamic_quantize; /* cpu_dynamic.c */
+extern const ortc_kernel ortc_cpu_matmul_integer;   /* cpu_matmul.c */
 
 #endif

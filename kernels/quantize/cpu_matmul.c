@@ -7,6 +7,7 @@
  * each row of A or column of B becomes a vector of i32 in the workspace.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/common/element.h"
 #include "kernels/gemm/halved.h"
@@ -17,11 +18,15 @@
 
 enum { LEAST_ROWS = 4 }; /* of a block in fixed point, together */
 
+typedef struct matmul_state {
+    ortc_int_tail tail;
+    int turned; /* GemmInteger: B is [n][k] */
+} matmul_state;
+
 typedef struct matmul_plan {
     ortc_halved halved; /* its body NULL: not this way */
     ortc_product_plan product;
     ortc_matmul_shape shape;
-    int turned; /* B is [n][k] */
     const ortc_packed *packed_b;
     ortc_int_ends *ends;      /* NULL: tiles go by the tail's passes */
     int64_t zeros_a, zeros_b; /* elements of the vectors; 0: one for all */
@@ -45,13 +50,14 @@ static ortc_status supports(const ortc_node *n, const ortc_device *device, ortc_
 static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *why;
-    ortc_int_tail *tail = calloc(1, sizeof *tail);
-    if (!tail) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for an epilogue");
-    if (!read_tail(n, tail, &why)) {
-        free(tail);
+    matmul_state *state = calloc(1, sizeof *state);
+    if (!state) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for an epilogue");
+    state->turned = !strcmp(ortc_node_op(n), "GemmInteger");
+    if (!read_tail(n, &state->tail, &why)) {
+        free(state);
         return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", why);
     }
-    *out = tail;
+    *out = state;
     return ORTC_OK;
 }
 
@@ -67,10 +73,10 @@ static ortc_int_ends *ends_of(const ortc_int_tail *tail, const ortc_plan *p, con
 
 static int64_t count_of(const ortc_view *v) { return v->dtype ? ortc_view_count(v) : 0; }
 
-static ortc_status plan_halved(ortc_plan *p, const ortc_halved_body *body, matmul_plan *g)
+static ortc_status plan_halved(ortc_plan *p, const ortc_halved_body *body, int turned, matmul_plan *g)
 {
     const ortc_matmul_shape *s = &g->shape;
-    ORTC_TRY(ortc_halved_packed(p, 1, body, s->n, s->k, g->turned, &g->packed_b));
+    ORTC_TRY(ortc_halved_packed(p, 1, body, s->n, s->k, turned, &g->packed_b));
     ortc_halved_init(body, s->m, s->n, s->k, p->in[0].dtype, p->threads, &g->halved);
     ortc_plan_workspace(p, g->halved.workspace, g->halved.scratch);
     ortc_plan_cost(p, 2 * (double)s->m * (double)s->n * (double)s->k,
@@ -86,8 +92,10 @@ static void release_plan(const void *state, void *pstate)
     free(g);
 }
 
-static ortc_status plan_of(const ortc_int_tail *tail, int turned, ortc_plan *p, void **out)
+static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
+    const ortc_int_tail *tail = &((const matmul_state *)state)->tail;
+    const int turned = ((const matmul_state *)state)->turned;
     const ortc_view *a = &p->in[0], *b = &p->in[1];
     ortc_view as_product = *b; /* for its extents */
     const int64_t dims[] = {b->rank > 1 ? b->dims[1] : 0, b->dims[0]};
@@ -95,7 +103,6 @@ static ortc_status plan_of(const ortc_int_tail *tail, int turned, ortc_plan *p, 
     matmul_plan *g = calloc(1, sizeof *g);
     ortc_status status = ORTC_OK;
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    g->turned = turned;
     if (!ortc_matmul_shape_init(a, &as_product, &p->out[0], &g->shape)) {
         free(g);
         return ortc_plan_fail(p, ORTC_UNSUPPORTED, "a rank is not possible here");
@@ -106,9 +113,9 @@ static ortc_status plan_of(const ortc_int_tail *tail, int turned, ortc_plan *p, 
     const int constant = s->batch == 1 && (b->flags & ORTC_VIEW_CONST) && s->m && s->n && s->k;
     if (body && constant && ortc_product_symmetric(p->in, p->n_in, b->dtype == ORTC_U8 ? -128 : 0) &&
         !(p->n_in > 2 && count_of(&p->in[2]) > 1)) {
-        status = plan_halved(p, body, g);
+        status = plan_halved(p, body, turned, g);
         if (status)
-            release_plan(tail, g);
+            release_plan(state, g);
         else
             *out = g;
         return status;
@@ -125,7 +132,7 @@ static ortc_status plan_of(const ortc_int_tail *tail, int turned, ortc_plan *p, 
         ortc_product_plan_init(&g->product, line, &types, s->m, s->n, s->k, s->batch, flags, p->threads))
         status = ortc_plan_fail(p, ORTC_LIMIT, "the product's operands do not fit in memory");
     if (status) {
-        release_plan(tail, g);
+        release_plan(state, g);
         return status;
     }
     /* of a vector as many as the rows have, those of the batch that has joined them included */
@@ -137,12 +144,6 @@ static ortc_status plan_of(const ortc_int_tail *tail, int turned, ortc_plan *p, 
     ortc_plan_cost(p, g->product.flops, g->product.bytes);
     *out = g;
     return ORTC_OK;
-}
-
-static ortc_status plan(const void *state, ortc_plan *p, void **out) { return plan_of(state, 0, p, out); }
-static ortc_status plan_gemm(const void *state, ortc_plan *p, void **out)
-{
-    return plan_of(state, 1, p, out);
 }
 
 static void locate(const void *arg, int64_t index, ortc_product_item *it)
@@ -174,7 +175,8 @@ static const int32_t *zeros(const ortc_view *v, int64_t count, int32_t *space, i
 static ortc_status run(const void *state, const void *pstate, ortc_call *c)
 {
     static const ortc_view none;
-    const ortc_int_tail *tail = state;
+    const ortc_int_tail *tail = &((const matmul_state *)state)->tail;
+    const int turned = ((const matmul_state *)state)->turned;
     const matmul_plan *g = pstate;
     const ortc_matmul_shape *s = &g->shape;
     const ortc_product_threads threads = {ortc_call_parallel, c};
@@ -194,7 +196,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *c)
                                     .b = g->packed_b ? g->packed_b->data : c->in[1].data,
                                     .c = c->out[0].data},
                            .lda = s->k,
-                           .ldb = g->turned ? s->k : s->n,
+                           .ldb = turned ? s->k : s->n,
                            .ldc = s->n,
                            .sums = tail->has_pass || tail->has_rest ? ortc_int_tail_tile : NULL,
                            .tile_arg = &after,
@@ -214,11 +216,3 @@ const ortc_kernel ortc_cpu_matmul_integer = {.size = ORTC_SIZED(ortc_kernel),
                                              .plan = plan,
                                              .run = run,
                                              .release_plan = release_plan};
-const ortc_kernel ortc_cpu_gemm_integer = {.size = ORTC_SIZED(ortc_kernel),
-                                           .flags = ORTC_KERNEL_EPILOGUE,
-                                           .name = "gemm_integer.packed",
-                                           .supports = supports,
-                                           .prepare = prepare,
-                                           .plan = plan_gemm,
-                                           .run = run,
-                                           .release_plan = release_plan};

@@ -87,15 +87,13 @@ def casts() -> str | None:
 
 
 check("a convolution's 8 bits to any type", casts)
-HEADS = {"qdq": "gemm_integer.packed", "qlinear": "matmul_integer.packed"}  # QGemm's weights are turned
-CNN = {"conv_integer": 13, "gemm.packed": 0}
-GATED = {"conv_integer": 8, "gemm.packed": 0, "program": 1, "pool.means": 1}  # x's bytes; else epilogues
+CNN = {"conv_integer": 13, "matmul_integer.packed": 1, "gemm.packed": 0}
+GATED = {"conv_integer": 8, "matmul_integer.packed": 1, "gemm.packed": 0, "program": 1, "pool.means": 1}  # x's bytes; else epilogues
 for name, how in FORMS.items():
     # two of the four values of a join come from 8 bits of other scales, and, unless they are symmetric, what is added up, too
-    joins = {"conv_integer": 8, "program": 5 if how.get("symmetric") else 9, "pool.means": 1}
-    for form, head in HEADS.items():
+    joins = {"conv_integer": 8, "matmul_integer.packed": 1, "program": 5 if how.get("symmetric") else 9, "pool.means": 1}
+    for form in ("qdq", "qlinear"):
         for what, model, steps in (("convolutions", cnn, CNN), ("gates and residuals", gated, GATED), ("halves and joins", joined, joins)):
-            steps = {**steps, head: 1}
             check(f"{what}, {form}, {name}", lambda how=how, m=model, f=form, s=steps: as_others(quantised(m(), f, **how), s, 0.02))
     # twelve linear layers; the scores and their sums, too
     products = {"matmul_integer.packed": 16, "gemm.packed": 0}
