@@ -589,7 +589,7 @@ static void tiles(const band *b, int64_t count, int64_t b0, int64_t b1, int64_t 
         tile.next = tile.w + (heavy ? ORTC_TILED_AHEAD : n * each);
         tile.next_lines = !bytes ? 0 : heavy ? (size_t)line : k + n < b1 ? (size_t)lines : 0;
         /* Sums with much to do are finished a tile behind, while the unit is at work on the next. */
-        const int behind = fixed && (ends->fixed.back || ends->fixed.adds);
+        const int behind = fixed && (ends->fixed->back || ends->fixed->adds);
         int64_t last = 0, last_end = 0;
         float *last_sums = sums, *next_sums = sums + ORTC_TILE_PIXELS * BLOCK;
         const char *w = tile.w, *ahead = w;

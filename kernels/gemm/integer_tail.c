@@ -355,11 +355,27 @@ static ortc_int_pass pass_of(const ortc_int_tail *t, const ortc_view *in, const 
                            .ends = t->steps.y.type != 0};
 }
 
+/* What a link's pass is: from 8 bits, as sums. */
+static ortc_int_pass pass_of_link(const ortc_int_tail *t, const ortc_int_link *l, const ortc_view *in,
+                                  const ortc_tail_place *at)
+{
+    const ortc_int_vector none = {NULL, 0, 0}, by = vector(t, &l->by, in, at),
+                          bias = vector(t, &l->bias, in, at);
+    return (ortc_int_pass){.before = {&l->moved.k, 0, 0},
+                           .scale = {&l->times.k, 0, 0},
+                           .bias = by.data ? none : bias,
+                           .by = by,
+                           .more = by.data ? bias : none,
+                           .residual = residual_at(l->residual, &l->steps, in, at->element),
+                           .residual_row = at->row,
+                           .steps = &l->steps,
+                           .ends = l->steps.y.type != 0};
+}
+
 /* One link: of 8 bits, rows `apart` bytes, to others, or to the result, in the same place; wide: as many i32.
  */
-static void run_link(const ortc_int_link *l, const ortc_int_vector *by, const ortc_int_vector *bias,
-                     const void *residual, size_t residual_row, uint8_t *y, size_t apart, int32_t *wide,
-                     size_t ld, size_t rows, size_t cols)
+static void run_link(const ortc_int_link *l, const ortc_int_pass *pass, uint8_t *y, size_t apart,
+                     int32_t *wide, size_t ld, size_t rows, size_t cols)
 {
     const size_t together = apart == cols ? rows : 1; /* rows that lie beside each other */
     const int is_signed = l->steps.from.type == ORTC_I8, is_wide = !l->steps.y.type || l->steps.again.type;
@@ -369,30 +385,23 @@ static void run_link(const ortc_int_link *l, const ortc_int_vector *by, const or
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols; c++)
             wide[r * ld + c] = is_signed ? (int8_t)y[r * apart + c] : y[r * apart + c];
-    const ortc_int_pass pass = {.before = {&l->moved.k, 0, 0},
-                                .scale = {&l->times.k, 0, 0},
-                                .bias = by->data ? (ortc_int_vector){NULL, 0, 0} : *bias,
-                                .by = *by,
-                                .more = by->data ? *bias : (ortc_int_vector){NULL, 0, 0},
-                                .residual = residual,
-                                .residual_row = residual_row,
-                                .steps = &l->steps,
-                                .ends = l->steps.y.type != 0};
-    ortc_int_passes_select()->run(&pass, rows, cols, wide, ld, y, is_wide ? apart / sizeof(float) : apart);
+    ortc_int_passes_select()->run(pass, rows, cols, wide, ld, y, is_wide ? apart / sizeof(float) : apart);
 }
+
+/* Bytes of an element of the result. */
+static size_t size_of(const ortc_int_tail *t) { return t->type == ORTC_F32 ? sizeof(float) : 1; }
 
 /* Links over rows of 8 bits at y; the sums are written over. */
 static void run_links(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
                       size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
 {
-    const size_t size = t->type == ORTC_F32 ? sizeof(float) : 1;
     for (int32_t i = 0; i < t->n_links; i++) {
-        const ortc_int_link *l = &t->links[i];
-        const ortc_int_vector by = vector(t, &l->by, in, at), bias = vector(t, &l->bias, in, at);
-        run_link(l, &by, &bias, residual_at(l->residual, &l->steps, in, at->element), at->row, y, y_ld * size,
-                 sums, ld, rows, cols);
+        const ortc_int_pass pass = pass_of_link(t, &t->links[i], in, at);
+        run_link(&t->links[i], &pass, y, y_ld * size_of(t), sums, ld, rows, cols);
     }
 }
+
+/* ---- Running in fixed point ---------------------------------------------------------------------------- */
 
 static const ortc_int_blocks *blocks_get(void)
 {
@@ -409,125 +418,172 @@ static int is_constant(const ortc_int_source *v, const ortc_view *in)
     return !v->given || v->port < 0 || ((in[v->port].flags & ORTC_VIEW_CONST) && in[v->port].data);
 }
 
-/* And residuals of links are 8 bits, as those of the pass must be. */
-static int links_are_constant(const ortc_int_tail *t, const ortc_view *in)
+static int all_constant(const ortc_int_tail *t, const ortc_view *in)
 {
-    int yes = 1;
+    int yes = is_constant(&t->before, in) && is_constant(&t->scale, in) && is_constant(&t->bias, in) &&
+              is_constant(&t->by, in) && is_constant(&t->more, in);
     for (int32_t i = 0; i < t->n_links; i++)
-        yes &= is_constant(&t->links[i].by, in) && is_constant(&t->links[i].bias, in) &&
-               (t->links[i].residual < 0 || t->links[i].steps.residual.type != ORTC_F32);
+        yes &= is_constant(&t->links[i].by, in) && is_constant(&t->links[i].bias, in);
     return yes;
 }
 
-/* Of 4 bytes; nothing where the vector is left out. */
-static void element_of(const ortc_int_vector *v, size_t i, void *out)
+/* Sixteen elements of a vector, of which n are there: of those that are not as the first. */
+static void sixteen(ortc_int_vector *v, size_t n, int32_t out[16])
 {
-    if (v->data) memcpy(out, (const char *)v->data + 4 * i * v->col, 4);
+    if (!v->data) return;
+    for (size_t i = 0; i < 16; i++) memcpy(&out[i], (const char *)v->data + 4 * (i < n ? i : 0) * v->col, 4);
+    *v = (ortc_int_vector){out, 0, 1};
+}
+
+/* What only pads a block ends as 0, far from a half. */
+static void pad(ortc_int_block *b, size_t lanes)
+{
+    for (size_t i = lanes; i < 16; i++) {
+        b->factor[i] = b->next[i] = 0;
+        b->bias[i] = b->last_bias[i] = 0x8000;
+    }
+}
+
+/* The pass of a stage: 0: the epilogue's, then those of links. Without one: NULL as its steps. */
+static ortc_int_pass pass_of_stage(const ortc_int_tail *t, int32_t stage, const ortc_view *in,
+                                   const ortc_tail_place *at)
+{
+    if (stage == 0) return pass_of(t, in, at);
+    const ortc_int_link *l = &t->links[stage - 1];
+    return l->has_pass ? pass_of_link(t, l, in, at) : (ortc_int_pass){.steps = NULL};
+}
+static int32_t residual_of(const ortc_int_tail *t, int32_t stage)
+{
+    return stage == 0 ? t->residual : t->links[stage - 1].residual;
+}
+
+/* A block, in all stages. 0: not for its numbers. */
+static int make_block(ortc_int_ends *e, const ortc_view *in, const int32_t *first, size_t block)
+{
+    const ortc_tail_place at = {.channel = (int64_t)block * 16, .channel_col = 1};
+    const size_t left = e->channels - block * 16, lanes = left < 16 ? left : 16;
+    for (int32_t s = 0; s <= e->tail->n_links; s++) {
+        int32_t before[16] = {0}, scale[16], bias[16], by[16], more[16];
+        ortc_int_block *b = &e->blocks[(size_t)s * e->count + block];
+        ortc_int_pass pass = pass_of_stage(e->tail, s, in, &at);
+        if (!pass.steps) continue;
+        sixteen(&pass.before, lanes, before);
+        for (size_t i = 0; s == 0 && i < lanes; i++)
+            before[i] = (int32_t)((uint32_t)before[i] + (uint32_t)first[block * 16 + i]);
+        pass.before = (ortc_int_vector){before, 0, 1};
+        sixteen(&pass.scale, lanes, scale), sixteen(&pass.bias, lanes, bias);
+        sixteen(&pass.by, lanes, by), sixteen(&pass.more, lanes, more);
+        if (!blocks_get()->block(&e->fixed[s], &pass, b)) return 0;
+        pad(b, lanes);
+    }
+    return 1;
 }
 
 ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in, const int32_t *first,
                                     size_t channels)
 {
     const ortc_int_blocks *blocks = blocks_get();
-    const size_t count = t->n_links ? channels / 16 : (channels + 15) / 16;
-    ortc_tail_place at = {.channel_col = 1};
-    ortc_int_fixed fixed;
-    if (!blocks || !t->has_pass || t->has_rest || !links_are_constant(t, in) ||
-        !is_constant(&t->before, in) || !is_constant(&t->scale, in) || !is_constant(&t->bias, in) ||
-        !is_constant(&t->by, in) || !is_constant(&t->more, in))
-        return NULL;
-    ortc_int_pass pass = pass_of(t, in, &at);
-    if (!blocks->init(&pass, t->residual >= 0, &fixed)) return NULL;
-    ortc_int_ends *e = malloc(sizeof *e + count * sizeof *e->blocks);
+    const size_t count = (channels + 15) / 16, stages = (size_t)t->n_links + 1;
+    if (!blocks || !t->has_pass || t->has_rest || !all_constant(t, in)) return NULL;
+    ortc_int_ends *e = malloc(sizeof *e + stages * count * sizeof *e->blocks);
     if (!e) return NULL;
-    *e = (ortc_int_ends){.tail = t, .fixed = fixed, .channels = channels, .count = count};
-    for (size_t k = 0; k < count; k++) {
-        int32_t before[16] = {0};
-        float scale[16], bias[16] = {0}, by[16], behind[16] = {0};
-        at.channel = (int64_t)k * 16;
-        pass = pass_of(t, in, &at);
-        for (size_t i = 0; i < 16; i++) {
-            const size_t c = k * 16 + i < channels ? i : 0; /* what pads ends far from a half */
-            int32_t more = 0;
-            scale[i] = by[i] = 1;
-            element_of(&pass.scale, c, &scale[i]);
-            if (c < i) continue;
-            element_of(&pass.bias, i, &bias[i]);
-            element_of(&pass.by, i, &by[i]);
-            element_of(&pass.more, i, &behind[i]);
-            element_of(&pass.before, i, &more);
-            before[i] = (int32_t)((uint32_t)first[k * 16 + i] + (uint32_t)more);
+    *e = (ortc_int_ends){.tail = t, .channels = channels, .count = count};
+    for (int32_t s = 0; s <= t->n_links; s++) {
+        const ortc_int_pass pass = pass_of_stage(t, s, in, &(ortc_tail_place){.channel_col = 1});
+        if (pass.steps && !blocks->init(&pass, residual_of(t, s) >= 0, &e->fixed[s])) {
+            free(e);
+            return NULL;
         }
-        pass.before = (ortc_int_vector){before, 0, 1};
-        if (pass.scale.data) pass.scale = (ortc_int_vector){scale, 0, 1};
-        if (pass.bias.data) pass.bias = (ortc_int_vector){bias, 0, 1};
-        if (pass.by.data) pass.by = (ortc_int_vector){by, 0, 1};
-        if (pass.more.data) pass.more = (ortc_int_vector){behind, 0, 1};
-        if (!blocks->block(&fixed, &pass, &e->blocks[k])) e->blocks[k].near = 0;
-        e->taken += e->blocks[k].near != 0;
+    }
+    for (size_t k = 0; k < count; k++) {
+        const int has = make_block(e, in, first, k);
+        if (!has) e->blocks[k].near = 0;
+        e->taken += (size_t)has;
     }
     return e;
+}
+
+/* Of n rows `from` bytes apart the first `bytes`, to rows `to` apart. */
+static void copy_rows(size_t n, size_t bytes, const void *x, size_t from, void *y, size_t to)
+{
+    for (size_t i = 0; i < n; i++) memcpy((char *)y + i * to, (const char *)x + i * from, bytes);
+}
+
+/* n rows of a block's `lanes` sums, `ld` apart, to y, rows of the result, and of residuals, `row` elements
+ * apart, of which this is element `at`. */
+static void ends_rows(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t ld, size_t n,
+                      size_t lanes, const ortc_view *in, int64_t at, size_t row, char *y)
+{
+    enum { MOST = 64 };
+    const ortc_int_tail *t = e->tail;
+    const ortc_int_blocks *blocks = blocks_get();
+    const size_t size = size_of(t);
+    for (size_t some; n > 0;
+         n -= some, sums += some * ld, at += (int64_t)(some * row), y += some * row * size) {
+        int32_t own[MOST * 16]; /* each stage's sums, residual and results, where they do not lie so */
+        uint8_t beside[MOST * 16], bytes[MOST * 16];
+        float wide[MOST * 16];
+        const ortc_int_block *b = e->blocks + block;
+        void *to = bytes;
+        some = n < MOST ? n : MOST;
+        if (lanes < 16) {
+            memset(own, 0, some * 16 * sizeof *own), memset(beside, 0, some * 16);
+            copy_rows(some, lanes * sizeof *own, sums, ld * sizeof *own, own, 16 * sizeof *own);
+        }
+        const int32_t *x = lanes < 16 ? own : sums;
+        size_t x_ld = lanes < 16 ? 16 : ld;
+        for (int32_t s = 0; s <= t->n_links; s++, b += e->count) {
+            const ortc_int_link *l = s > 0 ? &t->links[s - 1] : NULL;
+            const int last = s == t->n_links, there = last && lanes == 16;
+            if (l && l->has_table) ortc_pw_look_up(some * 16, l->table, bytes, bytes);
+            if (l && !l->has_pass) continue;
+            if (l) blocks->widen(some, l->steps.from.type == ORTC_I8, bytes, own), x = own, x_ld = 16;
+            const char *residual = residual_at(residual_of(t, s), l ? &l->steps : &t->steps, in, at);
+            if (residual && !(there || (lanes == 16 && row == 16))) {
+                copy_rows(some, lanes, residual, row, beside, 16);
+                residual = (const char *)beside;
+            }
+            to = there ? (void *)y : last && size > 1 ? (void *)wide : bytes;
+            blocks->run(&e->fixed[s], b, some, x, x_ld, residual, to, there ? row : 16);
+        }
+        if (to != y) copy_rows(some, lanes * size, to, 16 * size, y, row * size);
+    }
+}
+
+/* Of n pixels of a block what is behind `lanes` channels becomes 0. */
+static void zero_rest(size_t n, size_t lanes, size_t size, char *y)
+{
+    uint64_t keep[2] = {0, 0}, v[2];
+    memset(keep, 0xff, lanes);
+    for (size_t i = 0; size == 1 && i < n; i++, y += 16) {
+        memcpy(v, y, 16);
+        v[0] &= keep[0], v[1] &= keep[1];
+        memcpy(y, v, 16);
+    }
+    for (size_t i = 0; size > 1 && i < n; i++, y += 16 * size)
+        memset(y + lanes * size, 0, (16 - lanes) * size);
 }
 
 void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t n,
                        const ortc_view *in, int64_t at, void *y)
 {
-    const ortc_int_tail *t = e->tail;
-    int32_t wide[256 * 16];
-    blocks_get()->run(&e->fixed, &e->blocks[block], n, sums, 16, residual_at(t->residual, &t->steps, in, at),
-                      y, 16);
-    const size_t size = e->fixed.again ? sizeof(float) : 1, lanes = e->channels - block * 16;
-    for (size_t i = 0; lanes < 16 && i < n; i++)
-        memset((char *)y + (i * 16 + lanes) * size, 0, (16 - lanes) * size);
-    if (!t->n_links) return;
-    const size_t apart = t->type == ORTC_F32 ? 16 * sizeof(float) : 16;
-    for (size_t i = n; apart != 16 && i-- > 1;) memcpy((char *)y + apart * i, (char *)y + 16 * i, 16);
-    const ortc_tail_place place = {
-        .channel = (int64_t)block * 16, .channel_col = 1, .element = at, .row = 16, .col = 1};
-    run_links(t, in, &place, wide, 16, y, 16, n, 16);
-}
-
-/* n rows of `lanes` sums, `ld` apart, to y without links, `apart` elements, as are those of the residual. */
-static void ends_rows(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t ld, size_t n,
-                      size_t lanes, const char *residual, char *y, size_t apart)
-{
-    enum { MOST = 64 };
-    const size_t size = e->fixed.again ? sizeof(float) : 1;
-    for (size_t i = 0, some; i < n; i += some, y += some * apart * size) {
-        some = n - i < MOST ? n - i : MOST;
-        const char *more = residual ? residual + i * apart : NULL;
-        if (lanes == 16) {
-            blocks_get()->run(&e->fixed, &e->blocks[block], some, sums + i * ld, ld, more, y, apart);
-            continue;
-        }
-        int32_t own[MOST * 16];
-        char beside[MOST * 16], ends[MOST * 16 * sizeof(float)];
-        memset(own, 0, some * 16 * sizeof *own);
-        if (more) memset(beside, 0, some * 16);
-        for (size_t r = 0; r < some; r++) {
-            memcpy(own + r * 16, sums + (i + r) * ld, lanes * sizeof *own);
-            if (more) memcpy(beside + r * 16, more + r * apart, lanes);
-        }
-        blocks_get()->run(&e->fixed, &e->blocks[block], some, own, 16, more ? beside : NULL, ends, 16);
-        for (size_t r = 0; r < some; r++) memcpy(y + r * apart * size, ends + r * 16 * size, lanes * size);
-    }
+    const size_t lanes = e->channels - block * 16;
+    ends_rows(e, block, sums, 16, n, 16, in, at, 16, y);
+    if (lanes < 16) zero_rest(n, lanes, size_of(e->tail), y);
 }
 
 void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
                         size_t ld, void *y, size_t y_ld, size_t rows, size_t cols)
 {
-    const size_t size = t->type == ORTC_F32 ? sizeof(float) : 1; /* of a result with links */
     if (t->has_pass) {
         const ortc_int_pass pass = pass_of(t, in, at);
-        const size_t apart = y_ld * (t->n_links ? size : 1); /* of 8 bits */
+        const size_t apart = y_ld * (t->n_links ? size_of(t) : 1); /* of 8 bits */
         ortc_int_passes_select()->run(&pass, rows, cols, sums, ld, t->has_rest ? (void *)sums : y,
                                       t->has_rest ? ld : apart);
     }
     run_links(t, in, at, sums, ld, y, y_ld, rows, cols);
     if (t->has_rest) run_rest(t, in, at, sums, ld, y, y_ld, rows, cols);
 }
-
-enum { TOGETHER = 8192 }; /* bytes */
 
 /* Whether all blocks of a tile go by fixed point. */
 static int all_have(const ortc_int_ends *e, int64_t channel, size_t cols)
@@ -550,28 +606,11 @@ void ortc_int_tail_tile(void *arg, int32_t *sums, size_t rows, size_t cols, size
                                 .row = (size_t)r->width,
                                 .col = 1};
     char *y = ortc_product_at(r->y, at.element, t->type);
-    if (!all_have(r->ends, at.channel, cols) || cols > TOGETHER / sizeof(float) ||
-        (t->n_links && t->residual >= 0)) { /* whose rows are apart */
+    if (!all_have(r->ends, at.channel, cols)) {
         ortc_int_tail_over(t, r->in, &at, sums, ld, y, (size_t)r->width, rows, cols);
         return;
     }
-    const char *residual = residual_at(t->residual, &t->steps, r->in, at.element);
-    const size_t size = r->ends->fixed.again ? sizeof(float) : 1;
-    char own[TOGETHER]; /* with links: a tile's rows beside each other, as tables like them */
-    const size_t out = t->type == ORTC_F32 ? sizeof(float) : 1,
-                 most = t->n_links ? TOGETHER / out / cols : rows;
-    for (size_t i = 0, some; i < rows; i += some, sums += some * ld) {
-        some = rows - i < most ? rows - i : most;
-        char *to = t->n_links ? own : y;
-        const size_t apart = t->n_links ? cols * out : (size_t)r->width;
-        for (size_t c = 0; c < cols; c += 16)
-            ends_rows(r->ends, ((size_t)at.channel + c) / 16, sums + c, ld, some,
-                      cols - c < 16 ? cols - c : 16, residual ? residual + c : NULL, to + c * size, apart);
-        if (!t->n_links) continue; /* all rows were done */
-        ortc_tail_place here = at;
-        here.element += (int64_t)i * r->width;
-        run_links(t, r->in, &here, sums, ld, own, cols, some, cols);
-        for (size_t k = 0; k < some; k++, y += (size_t)r->width * out)
-            memcpy(y, own + k * cols * out, cols * out);
-    }
+    for (size_t c = 0; c < cols; c += 16)
+        ends_rows(r->ends, ((size_t)at.channel + c) / 16, sums + c, ld, rows, cols - c < 16 ? cols - c : 16,
+                  r->in, at.element + (int64_t)c, (size_t)r->width, y + c * size_of(t));
 }

@@ -86,7 +86,7 @@ typedef struct ortc_int_block {
     int32_t last;                  /* as near, of the last of two */
     int32_t before[16];            /* what the program adds to sums, */
     float scale[16], added[16];    /* multiplies them with and adds, */
-    float by[16], more[16];        /* and does so with the first that is rounded */
+    float by[16], more[16];        /* and does so with the first that is rounded, or behind that */
 } ortc_int_block;
 
 typedef struct ortc_int_blocks {
@@ -99,6 +99,7 @@ typedef struct ortc_int_blocks {
      * 256. */
     void (*run)(const ortc_int_fixed *, const ortc_int_block *, size_t n, const int32_t *sums, size_t ld,
                 const void *residual, void *y, size_t y_ld);
+    void (*widen)(size_t n, int is_signed, const uint8_t *bytes, int32_t *sums); /* n rows of 16 */
 } ortc_int_blocks;
 #if defined(__x86_64__)
 extern const ortc_int_blocks ortc_int_blocks_avx512, ortc_int_blocks_avx2;
@@ -153,15 +154,15 @@ typedef struct ortc_int_run {
 } ortc_int_run;
 ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
 
-/* Blocks of 16 channels that go by fixed point (whole ones, where there are links), where the epilogue's
- * vectors are constants: a plan has them. `first` [channels] is added to sums before anything else; with it
- * they are below 2^30. NULL: a node goes by ortc_int_tail_over, as blocks do that are not in it
- * (ortc_int_ends_has). Owner: free(). */
+/* Blocks of 16 channels that go by fixed point, in the pass and all links, where the epilogue's vectors are
+ * constants: a plan has them. `first` [channels] is added to sums before anything else; with it they are
+ * below 2^30. NULL: a node goes by ortc_int_tail_over, as blocks do that are not in it (ortc_int_ends_has).
+ * Owner: free(). */
 typedef struct ortc_int_ends {
-    const ortc_int_tail *tail; /* whose epilogue it is */
-    ortc_int_fixed fixed;
+    const ortc_int_tail *tail;     /* whose epilogue it is */
     size_t channels, count, taken; /* count: of blocks; taken: of those that are done so */
-    ortc_int_block blocks[];
+    ortc_int_fixed fixed[1 + ORTC_INT_LINKS];
+    ortc_int_block blocks[]; /* [1 + links][count] */
 } ortc_int_ends;
 ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *, const ortc_view *in, const int32_t *first,
                                     size_t channels);
@@ -169,7 +170,7 @@ static inline int ortc_int_ends_has(const ortc_int_ends *e, size_t block)
 {
     return e && block < e->count && e->blocks[block].near != 0;
 }
-/* n pixels [n][16] of a block, up to 256, without `first`, to y; residuals lie as y does, in the call's views
+/* n pixels [n][16] of a block, without `first`, to y; residuals lie as y does, in the call's views
  * `in`, from element `at` on. Channels that only pad the last block, whose sums are 0, become 0. */
 void ortc_int_ends_run(const ortc_int_ends *, size_t block, const int32_t *sums, size_t n,
                        const ortc_view *in, int64_t at, void *y);

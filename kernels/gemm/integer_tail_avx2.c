@@ -106,7 +106,7 @@ INLINE uint32_t four(const int back, const int adds, const steady *k, const int3
     return 0xffff & ~near;
 }
 
-INLINE void widen(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float *y, size_t y_ld)
+INLINE void dequantise(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float *y, size_t y_ld)
 {
     const __m256 zero = _mm256_set1_ps(f->again_zero), scale = _mm256_set1_ps(f->again_scale);
     for (size_t i = 0; i < n * ORTC_INT_BLOCK; i += LANES) {
@@ -116,6 +116,15 @@ INLINE void widen(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float
     }
 }
 
+INLINE void widen_row(int is_signed, const uint8_t *bytes, int32_t *sums)
+{
+    for (size_t c = 0; c < ORTC_INT_BLOCK; c += LANES) {
+        const __m128i q = _mm_loadl_epi64((const __m128i *)(const void *)(bytes + c));
+        _mm256_storeu_si256((__m256i *)(void *)(sums + c),
+                            is_signed ? _mm256_cvtepi8_epi32(q) : _mm256_cvtepu8_epi32(q));
+    }
+}
+
 #include "integer_tail_fixed.inc"
 
-const ortc_int_blocks ortc_int_blocks_avx2 = {ortc_int_fixed_init, ortc_int_fixed_block, run};
+const ortc_int_blocks ortc_int_blocks_avx2 = {ortc_int_fixed_init, ortc_int_fixed_block, run, widen};

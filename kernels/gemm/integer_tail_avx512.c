@@ -88,7 +88,7 @@ INLINE __mmask16 four(const int back, const int adds, const steady *k, const int
     return sure;
 }
 
-INLINE void widen(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float *y, size_t y_ld)
+INLINE void dequantise(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float *y, size_t y_ld)
 {
     const __m512 zero = _mm512_set1_ps(f->again_zero), scale = _mm512_set1_ps(f->again_scale);
     for (size_t i = 0; i < n; i++) {
@@ -98,6 +98,12 @@ INLINE void widen(const ortc_int_fixed *f, size_t n, const uint8_t *bytes, float
     }
 }
 
+INLINE void widen_row(int is_signed, const uint8_t *bytes, int32_t *sums)
+{
+    const __m128i q = _mm_loadu_si128((const __m128i *)(const void *)bytes);
+    _mm512_storeu_si512(sums, is_signed ? _mm512_cvtepi8_epi32(q) : _mm512_cvtepu8_epi32(q));
+}
+
 #include "integer_tail_fixed.inc"
 
-const ortc_int_blocks ortc_int_blocks_avx512 = {ortc_int_fixed_init, ortc_int_fixed_block, run};
+const ortc_int_blocks ortc_int_blocks_avx512 = {ortc_int_fixed_init, ortc_int_fixed_block, run, widen};

@@ -14,8 +14,9 @@
  * first's product, the residual's, their sum and its quotient, and here two factors, a bias, a sum and the
  * result are rounded: u * (3 products + 3 residuals + bias + 4 * 257); of one with a residual alone u * (3
  * (257 + b) + 6 residuals + bias + 4 * 257). What is added between the two is rounded in a sum, and in the
- * bias that it is a part of: three times that in all; what the first is multiplied with rounds one product
- * more. */
+ * bias that it is a part of: three times that in all; what the first, or a sum behind its scale, is
+ * multiplied with rounds one product more. b is a bias and what is added to sums, each by itself: they may
+ * cancel each other. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -80,10 +81,10 @@ INLINE __m256i last_of(const ortc_int_fixed *f, __m256 v, float by, float more, 
     if (s->to.type) {
         v = _mm256_sub_ps(v, _mm256_set1_ps(s->from.zero - s->to.zero));
         v = _mm256_mul_ps(v, _mm256_set1_ps(s->from.scale));
-        v = _mm256_add_ps(_mm256_mul_ps(v, _mm256_set1_ps(by)), _mm256_set1_ps(more));
     }
+    v = _mm256_add_ps(_mm256_mul_ps(v, _mm256_set1_ps(by)), _mm256_set1_ps(more));
     if (f->adds) v = _mm256_add_ps(v, residual);
-    if (s->to.type || f->adds) v = clipped(v, &s->last);
+    v = clipped(v, &s->last);
     return _mm256_cvtps_epi32(_mm256_add_ps(quantised(v, &s->y), _mm256_set1_ps(s->y.zero)));
 }
 
@@ -128,9 +129,9 @@ static int holds(const ortc_int_fixed *f, double window, double known, int32_t l
 __attribute__((cold)) int ortc_int_fixed_init(const ortc_int_pass *p, int adds, ortc_int_fixed *out)
 {
     const ortc_int_steps *s = p->steps;
-    const int back = s->to.type != 0, own = back || adds;
+    const int back = s->to.type != 0, own = back || adds, behind = own || p->by.data || p->more.data;
     const ortc_int_scaled *first = back ? &s->to : &s->y;
-    const ortc_int_bounds *bounds = own ? &s->last : &s->clip;
+    const ortc_int_bounds *bounds = behind ? &s->last : &s->clip;
     const double low = s->y.type == ORTC_I8 ? -128 : 0, next = back ? s->from.scale / (double)s->y.scale : 0,
                  residual = adds ? s->residual.scale / (double)s->y.scale : 0,
                  zero = s->y.zero - low - (adds ? residual * s->residual.zero : 0),
@@ -138,8 +139,8 @@ __attribute__((cold)) int ortc_int_fixed_init(const ortc_int_pass *p, int adds, 
     double last = 0, window = 0;
     if (!p->ends || p->before.row || p->scale.row || p->bias.row || p->by.row || p->more.row ||
         !is_usual(first->scale) || !is_usual(s->y.scale) || (adds && s->residual.type == ORTC_F32) ||
-        (adds && !back && (s->clip.lo > -INFINITY || s->clip.hi < INFINITY)) || !(next >= 0) ||
-        !(residual >= 0))
+        (behind && !back && (s->clip.lo > -INFINITY || s->clip.hi < INFINITY)) || !(next >= 0) ||
+        (!back && p->bias.data && (p->by.data || p->more.data)) || !(residual >= 0))
         return 0;
     /* the first without its zero point: its bounds, what is between them at most */
     const double z = first->zero - (first->type == ORTC_I8 ? -128 : 0), lo = bound_of(s->clip.lo, first) - z,
@@ -166,6 +167,7 @@ __attribute__((cold)) int ortc_int_fixed_init(const ortc_int_pass *p, int adds, 
                             .least = bound_of(bounds->lo, &s->y),
                             .most = bound_of(bounds->hi, &s->y),
                             .flip = s->y.type == ORTC_I8 ? 0x80 : 0};
+    if (!behind) out->steps.last = (ortc_int_bounds){-INFINITY, INFINITY};
     if (back) {
         out->lo = (float)((lo + to_middle) * UNITS + UNITS / 2);
         out->hi = (float)((hi + to_middle) * UNITS + UNITS / 2);
@@ -217,7 +219,8 @@ INLINE double largest(__m256d v)
     return fmax(fmax(d[0], d[1]), fmax(d[2], d[3]));
 }
 
-/* Of a block the last of two. The program rounds one product more where there is `by`. */
+/* Of a block what is behind the first that is rounded, or else behind scale and bias: the last of two. The
+ * program rounds one product more where there is `by`. */
 static int last_of_block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block *out)
 {
     double next[ORTC_INT_BLOCK], more[ORTC_INT_BLOCK], farthest = 0, window;
@@ -226,10 +229,13 @@ static int last_of_block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_i
         out->next[i] = f->next, out->last_bias[i] = f->last_bias;
         out->by[i] = 1, out->more[i] = -0.0f;
     }
-    if (!f->back || (!p->by.data && !p->more.data)) return 1;
+    if (!p->by.data && !p->more.data) return 1;
     for (size_t i = 0; i < ORTC_INT_BLOCK; i++) {
         if (p->by.data) memcpy(&out->by[i], (const char *)p->by.data + 4 * i * p->by.col, 4);
         if (p->more.data) memcpy(&out->more[i], (const char *)p->more.data + 4 * i * p->more.col, 4);
+    }
+    if (!f->back) return 1;
+    for (size_t i = 0; i < ORTC_INT_BLOCK; i++) {
         next[i] = f->steps.from.scale / (double)f->steps.y.scale * out->by[i];
         more[i] = out->more[i] / (double)f->steps.y.scale;
         const double far = f->farthest + 4 * f->between * fabs(next[i]) + 3 * fabs(more[i]) +
@@ -248,20 +254,23 @@ static int last_of_block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_i
 int ortc_int_fixed_block(const ortc_int_fixed *f, const ortc_int_pass *p, ortc_int_block *out)
 {
     enum { AT_ONCE = 4 };
+    const ortc_int_vector none = {NULL, 0, 0}, by = f->back ? none : p->by, more = f->back ? none : p->more;
     const __m256d all = _mm256_set1_pd(257), unit = _mm256_set1_pd(f->unit), units = _mm256_set1_pd(UNITS);
     __m256d most = _mm256_setzero_pd(), biases[ORTC_INT_BLOCK / AT_ONCE];
     for (size_t i = 0; i < ORTC_INT_BLOCK; i += AT_ONCE) {
         const __m256d scale = some(&p->scale, 0, i, 1), before = some(&p->before, 1, i, 0),
-                      factor = scale * unit, bias = some(&p->bias, 0, i, 0) * unit + before * factor,
-                      b = magnitude(bias), reach = all + b + _mm256_set1_pd(f->beside),
+                      factor = scale * some(&by, 0, i, 1) * unit, first = before * factor,
+                      added = (some(&p->bias, 0, i, 0) + some(&more, 0, i, 0)) * unit,
+                      b = magnitude(first) + magnitude(added), reach = all + b + _mm256_set1_pd(f->beside),
                       sums = magnitude(factor) * _mm256_set1_pd(0x1p24);
         __m256d here = _mm256_set1_pd(f->off) + _mm256_set1_pd(3) * b;
         here = _mm256_blendv_pd(here, here + _mm256_set1_pd(4) * (reach + b),
                                 _mm256_cmp_pd(sums, reach, _CMP_NGT_UQ));
+        if (by.data) here += reach;
         if (reaches(here, LARGEST) || reaches(magnitude(before), 0x1p30) || reaches(sums, LARGEST * 0x1p24))
             return 0;
         most = _mm256_max_pd(most, here);
-        biases[i / AT_ONCE] = bias;
+        biases[i / AT_ONCE] = first + added;
         _mm_storeu_ps(out->factor + i, _mm256_cvtpd_ps(factor * units));
         _mm_storeu_ps(out->scale + i, _mm256_cvtpd_ps(scale));
         _mm_storeu_ps(out->added + i, _mm256_cvtpd_ps(some(&p->bias, 0, i, -0.0)));

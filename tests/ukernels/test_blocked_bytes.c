@@ -357,48 +357,110 @@ static float between(rng *r, float lo, float hi) /* evenly in its logarithm */
     return lo * powf(hi / lo, 0.5f + 0.5f * rng_float(r));
 }
 
-/* Numbers of a layer: most results within their bounds; sums with every remainder. */
+static const ortc_dtype bytes[] = {ORTC_U8, ORTC_I8};
+
+static ortc_int_scaled some_scale(rng *r, float scale)
+{
+    return (ortc_int_scaled){bytes[rng_next(r) % 2], scale, (float)rng_range(r, 0, 127)};
+}
+
+enum {
+    BEFORE_PORT = 3,
+    LINK_PORT = RESIDUAL_PORT + 1,
+    LINK_PORTS = 3,
+    END_PORTS = LINK_PORT + 2 * LINK_PORTS
+};
+
+/* A link behind 8 bits of a scale: by a table, or by a pass, or both; to about as many units. */
+static void make_link(rng *r, const ortc_int_scaled *from, int32_t port, float vectors[2][ORTC_BLOCK],
+                      ortc_int_link *out)
+{
+    const float unit = from->scale * between(r, 0.5f, 2);
+    *out = (ortc_int_link){.has_table = rng_next(r) % 4 == 0, .residual = -1};
+    for (int i = 0; i < 256; i++) out->table[i] = (uint8_t)rng_next(r);
+    out->has_pass = !out->has_table || rng_next(r) % 2;
+    out->moved = (ortc_int_source){.given = 1, .port = -1, .k.i = -(int32_t)from->zero};
+    out->times = (ortc_int_source){.given = 1, .port = -1, .k.f = from->scale};
+    out->by = (ortc_int_source){.given = (int)(rng_next(r) % 2), .port = port};
+    out->bias = (ortc_int_source){.given = (int)(rng_next(r) % 2), .port = port + 1};
+    if (rng_next(r) % 4 == 0) out->by = (ortc_int_source){.given = 1, .port = -1, .k.f = 0.75f};
+    out->steps.clip = out->steps.last = (ortc_int_bounds){-INFINITY, INFINITY};
+    out->steps.from = *from;
+    out->steps.y = some_scale(r, unit);
+    if (rng_next(r) % 2) {
+        out->residual = RESIDUAL_PORT;
+        out->steps.residual = some_scale(r, unit * between(r, 0.1f, 2));
+    }
+    if (rng_next(r) % 2)
+        *(out->residual >= 0 || out->by.given ? &out->steps.last
+                                              : &out->steps.clip) = (ortc_int_bounds){-3 * unit, 100 * unit};
+    for (int i = 0; i < ORTC_BLOCK; i++)
+        vectors[0][i] = 0.5f + 0.5f * fabsf(rng_float(r)), vectors[1][i] = 100 * unit * rng_float(r);
+}
+
+/* Numbers of a layer: most results within their bounds; sums with every remainder; of some, which only pad a
+ * block, nothing. */
 static int end_one(rng *r)
 {
-    enum { MOST = 61 };
-    const size_t pixels = rng_next(r) % 4 ? MOST : 1 + rng_next(r) % 5, N = pixels * ORTC_BLOCK;
-    static const ortc_dtype types[] = {ORTC_U8, ORTC_I8};
+    enum { MOST = 261 };
+    const size_t pixels = rng_next(r) % 4   ? 61
+                          : rng_next(r) % 4 ? 1 + rng_next(r) % 5
+                                            : MOST,
+                 N = pixels * ORTC_BLOCK, lanes = rng_next(r) % 4 ? ORTC_BLOCK : 1 + rng_next(r) % 15;
     static int32_t sums[MOST * ORTC_BLOCK];
     static uint8_t residual[MOST * ORTC_BLOCK], y[MOST * ORTC_BLOCK * 4], expected[MOST * ORTC_BLOCK * 4];
-    float scale[ORTC_BLOCK], bias[ORTC_BLOCK];
+    float scale[ORTC_BLOCK], bias[ORTC_BLOCK], vectors[LINK_PORTS][2][ORTC_BLOCK];
     int32_t before[ORTC_BLOCK], first[ORTC_BLOCK];
     ortc_int_tail t = {.has_pass = 1, .residual = -1};
     ortc_int_steps *k = &t.steps;
-    ortc_view in[PORTS] = {{0}};
+    int32_t l = 0;
+    ortc_view in[END_PORTS] = {{0}};
     k->clip = k->last = (ortc_int_bounds){-INFINITY, INFINITY};
-    k->y = (ortc_int_scaled){types[rng_next(r) % 2], between(r, 1e-3f, 1), (float)rng_range(r, -128, 127)};
+    k->y = (ortc_int_scaled){bytes[rng_next(r) % 2], between(r, 1e-3f, 1), (float)rng_range(r, -128, 127)};
     if (k->y.type == ORTC_U8) k->y.zero += 128;
-    if (rng_next(r) % 4 == 0) k->again = k->y;
     if (rng_next(r) % 2) {
         const float wide = k->y.scale * between(r, 0.1f, 4);
-        k->to = k->from = (ortc_int_scaled){types[rng_next(r) % 2], wide, (float)rng_range(r, 0, 127)};
+        k->to = k->from = (ortc_int_scaled){bytes[rng_next(r) % 2], wide, (float)rng_range(r, 0, 127)};
         if (rng_next(r) % 4 == 0) k->from.scale *= 1.25f, k->from.zero += 3;
     }
     if (rng_next(r) % 2) {
         t.residual = RESIDUAL_PORT;
-        k->residual = (ortc_int_scaled){types[rng_next(r) % 2], k->y.scale * between(r, 0.1f, 2),
+        k->residual = (ortc_int_scaled){bytes[rng_next(r) % 2], k->y.scale * between(r, 0.1f, 2),
                                         (float)rng_range(r, 0, 127)};
     }
     if (rng_next(r) % 2 && (k->to.type || t.residual < 0))
         k->clip = (ortc_int_bounds){-0.3f, 40 * k->y.scale};
     if (rng_next(r) % 2) k->last.lo = 0;
-    t.before = (ortc_int_source){.given = (int)(rng_next(r) % 2), .port = 3};
+    t.type = k->y.type;
+    ortc_int_steps *end = k;
+    for (t.n_links = rng_next(r) % 2 ? (int32_t)(rng_next(r) % (ORTC_INT_LINKS + 1)) : 0; l < t.n_links;
+         l++) {
+        make_link(r, &end->y, LINK_PORT + 2 * l, vectors[l], &t.links[l]);
+        if (!t.links[l].has_pass) t.links[l].steps.y = end->y;
+        end = &t.links[l].steps;
+    }
+    if (rng_next(r) % 4 == 0 && (!t.n_links || t.links[t.n_links - 1].has_pass))
+        end->again = end->y, t.type = ORTC_F32;
+    t.before = (ortc_int_source){.given = (int)(rng_next(r) % 2), .port = BEFORE_PORT};
     t.scale = (ortc_int_source){.given = 1, .port = SCALE_PORT};
     t.bias = (ortc_int_source){.given = (int)(rng_next(r) % 2), .port = BIAS_PORT};
-    for (int i = 3; i < RESIDUAL_PORT; i++) t.lies[i] = ORTC_PW_CHANNEL;
-    t.lies[RESIDUAL_PORT] = ORTC_PW_FULL;
-    in[3].data = before, in[SCALE_PORT].data = scale, in[BIAS_PORT].data = bias,
+    for (int i = BEFORE_PORT; i < END_PORTS; i++) {
+        t.lies[i] = ORTC_PW_CHANNEL;
+        in[i].flags = ORTC_VIEW_CONST;
+        if (i >= LINK_PORT) in[i].data = vectors[(i - LINK_PORT) / 2][(i - LINK_PORT) % 2];
+    }
+    t.lies[RESIDUAL_PORT] = ORTC_PW_FULL, in[RESIDUAL_PORT].flags = 0;
+    in[BEFORE_PORT].data = before, in[SCALE_PORT].data = scale, in[BIAS_PORT].data = bias,
     in[RESIDUAL_PORT].data = residual;
-    for (int i = 3; i < RESIDUAL_PORT; i++) in[i].flags = ORTC_VIEW_CONST;
+    const int cancels = rng_next(r) % 4 == 0;
     const float size = between(r, 1e-6f, 0.5f), unit = k->to.type ? k->to.scale : k->y.scale;
     for (int i = 0; i < ORTC_BLOCK; i++) {
         scale[i] = unit * size * (1.5f + rng_float(r)), bias[i] = 300 * unit * rng_float(r);
         before[i] = (int32_t)(100 / size * rng_float(r));
+        if (cancels && t.before.given && t.bias.given) { /* as zero points and biases may */
+            before[i] = (int32_t)(rng_range(r, -4000, 4000) / size);
+            bias[i] = (float)-before[i] * scale[i] + 100 * unit * rng_float(r);
+        }
         first[i] = (int32_t)(10 / size * rng_float(r));
     }
     for (size_t i = 0; i < N; i++) {
@@ -412,7 +474,7 @@ static int end_one(rng *r)
         const double v = ((int)(rng_next(r) % 200) - 100 + 0.5) * unit - (t.bias.given ? bias[c] : 0);
         sums[i] = (int32_t)lrint(v / scale[c]) - first[c] - (t.before.given ? before[c] : 0);
     }
-    ortc_int_ends *ends = ortc_int_ends_create(&t, in, first, ORTC_BLOCK);
+    ortc_int_ends *ends = ortc_int_ends_create(&t, in, first, lanes);
     const int has = ortc_int_ends_has(ends, 0);
     if (has) ortc_int_ends_run(ends, 0, sums, pixels, in, 0, y);
     free(ends);
@@ -420,7 +482,10 @@ static int end_one(rng *r)
     const ortc_tail_place at = {.channel_col = 1, .row = ORTC_BLOCK};
     for (size_t i = 0; i < N; i++) sums[i] += first[i % ORTC_BLOCK];
     ortc_int_tail_over(&t, in, &at, sums, ORTC_BLOCK, expected, ORTC_BLOCK, pixels, ORTC_BLOCK);
-    return memcmp(y, expected, N * (k->again.type ? sizeof(float) : 1)) != 0;
+    const size_t size_of = t.type == ORTC_F32 ? sizeof(float) : 1;
+    for (size_t i = 0; i < pixels; i++)
+        memset(expected + (i * ORTC_BLOCK + lanes) * size_of, 0, (ORTC_BLOCK - lanes) * size_of);
+    return memcmp(y, expected, N * size_of) != 0;
 }
 
 static void ends_on(tally *t, const char *name, uint32_t needed, uint32_t isa_bits)
