@@ -179,20 +179,21 @@ static int32_t moved(const ortc_product_form *f, ortc_dtype type)
     return f->type == ORTC_U8 && type == ORTC_I8 ? 128 : f->type == ORTC_I8 && type == ORTC_U8 ? -128 : 0;
 }
 
-/* Zero points: what they add to the sums of a chunk, taken off. ra, cb: sums over k of rows and columns. */
-static void correct(const job *j, int32_t *sums, size_t ld, size_t rows, size_t cols, int64_t row,
-                    int64_t col, int64_t kc, const void *ra, const void *cb)
+/* Zero points: what they add to the sums of a chunk is taken off. Of columns alone sums may begin with it. */
+enum { ZEROS_NONE, ZEROS_COLUMNS, ZEROS_ALL };
+static int zeros_of(const job *j, int64_t row, int64_t col, int64_t kc, ortc_product_zeros *z)
 {
     const ortc_product_plan *p = j->r->p;
     const ortc_product_args *x = j->r->x;
-    const ortc_product_zeros z = {.a = j->it.zeros_a ? j->it.zeros_a + row : &x->zero_a,
-                                  .b = j->it.zeros_b ? j->it.zeros_b + col : &x->zero_b,
-                                  .a_step = j->it.zeros_a != NULL,
-                                  .b_step = j->it.zeros_b != NULL,
-                                  .a_moved = moved(&p->line->a, p->types.a),
-                                  .b_moved = moved(&p->line->b, p->types.b)};
-    if (kc == 0 || (!z.a_step && !z.b_step && *z.a + z.a_moved == 0 && *z.b + z.b_moved == 0)) return;
-    p->line->moves->bytes->correct(rows, cols, sums, ld, (int32_t)kc, ra, cb, &z);
+    *z = (ortc_product_zeros){.a = j->it.zeros_a ? j->it.zeros_a + row : &x->zero_a,
+                              .b = j->it.zeros_b ? j->it.zeros_b + col : &x->zero_b,
+                              .a_step = j->it.zeros_a != NULL,
+                              .b_step = j->it.zeros_b != NULL,
+                              .a_moved = moved(&p->line->a, p->types.a),
+                              .b_moved = moved(&p->line->b, p->types.b)};
+    if (p->line->sum != ORTC_I32 || kc == 0) return ZEROS_NONE;
+    if (z->a_step || z->b_step || *z->b + z->b_moved != 0) return ZEROS_ALL;
+    return *z->a + z->a_moved == 0 ? ZEROS_NONE : ZEROS_COLUMNS;
 }
 
 /* A finished tile of sums in memory: what the micro-kernel's tail could not do, the callback, and to C. */
@@ -327,13 +328,23 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
     if (p->alone) memset(panel.pieces, 0, ORTC_UK_PANEL_STATE);
     const ortc_uk_plain plain = {a, (size_t)r->x->lda};
     const void *rows_of_a = a;
+    const int32_t *column_sums = (const int32_t *)(const void *)((const char *)b + ldb * ch->b_unit);
+    int32_t first[ORTC_FORM_WIDTH];
+    ortc_uk_ahead begins;
+    ortc_product_zeros z;
+    int zeros = zeros_of(j, row, n0, ch->kc, &z);
+    if (zeros == ZEROS_COLUMNS && line->can & ORTC_LINE_FIRST && ahead) {
+        line->moves->bytes->begin((size_t)ldb, *z.a + z.a_moved, column_sums, first);
+        begins = *ahead, begins.first = first, ahead = &begins, zeros = ZEROS_NONE;
+    }
     if (direct && p->m > 1) rows_of_a = &plain, flags |= ORTC_UK_A_PLAIN;
     ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, rows_of_a,
              line->can & ORTC_LINE_SPLIT ? (const void *)&panel : b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);
-    if (line->sum == ORTC_I32)
-        correct(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, ch->kc,
-                direct ? (const char *)no_sums : a + rows * ch->a_unit, (const char *)b + ldb * ch->b_unit);
+    if (zeros != ZEROS_NONE)
+        line->moves->bytes->correct((size_t)rows, (size_t)cols, sums, ld, (int32_t)ch->kc,
+                                    direct ? no_sums : (const int32_t *)(const void *)(a + rows * ch->a_unit),
+                                    column_sums, &z);
     if (!finish_now || r->straight || r->halves) return;
     if (!w) {
         finish(j, sums, ld, (size_t)rows, (size_t)cols, row, n0, &tail);

@@ -171,4 +171,10 @@ static void correct(size_t n_rows, size_t cols, int32_t *sums, size_t ld, int32_
     }
 }
 
-const ortc_product_bytes V_NAME(ortc_product_bytes) = {rows, line, correct};
+static void begin(size_t cols, int32_t za, const int32_t *cb, int32_t *first)
+{
+    const vi32 opposite = v_set_i32((int32_t)(0 - (uint32_t)za));
+    V_FOR(i, n, cols, { v_store_i32(first + i, opposite * v_load_i32(cb + i, n), n); });
+}
+
+const ortc_product_bytes V_NAME(ortc_product_bytes) = {rows, line, correct, begin};

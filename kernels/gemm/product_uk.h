@@ -75,6 +75,7 @@ typedef struct ortc_uk_ahead {
     /* of vectors' lines of f32 whose B has 16 bits and is packed: where the tile leaves it as f32, [k][ldb],
      * with room for a vector more; NULL: nowhere */
     float *wide;
+    const int32_t *first; /* of lines with FIRST: what the sums of each row begin with, [ldb]; NULL: 0 */
 } ortc_uk_ahead;
 
 /* B of lines that SPLIT it: a panel as it is packed, or with B_EXACT where it lies, and a place for its
@@ -98,7 +99,8 @@ typedef struct ortc_uk_plain {
  * >= 0; a a packed block of mr rows, or
  * with A_PLAIN an ortc_uk_plain; b a packed panel, ldb its width, or with B_EXACT [k][ldb]; of lines that
  * SPLIT it, an ortc_uk_panel of either; sums [mr][ld] of the line's type of sum. tail: only of lines that
- * CAN_TAIL, and NULL: store the raw sums. ahead: NULL, or a hint that lines may ignore. */
+ * CAN_TAIL, and NULL: store the raw sums. ahead: NULL, or hints that lines may ignore, and what it says that
+ * some lines do. */
 typedef void ortc_uk_product(size_t mr, size_t nr, size_t groups, const void *a, const void *b, size_t ldb,
                              void *sums, size_t ld, uint32_t flags, const ortc_uk_tail_f32 *tail,
                              const ortc_uk_ahead *ahead);
@@ -140,6 +142,8 @@ typedef struct ortc_product_bytes {
     /* sums [rows][ld] -= zb[j] * ra[i] + za[i] * cb[j] - k * za[i] * zb[j]; ra, cb: sums over k. */
     void (*correct)(size_t rows, size_t cols, int32_t *sums, size_t ld, int32_t k, const int32_t *ra,
                     const int32_t *cb, const struct ortc_product_zeros *);
+    /* The same of one za, and no zb, as what sums begin with: first [cols]. */
+    void (*begin)(size_t cols, int32_t za, const int32_t *cb, int32_t *first);
 } ortc_product_bytes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_bytes)
 
@@ -217,6 +221,7 @@ enum {
     ORTC_LINE_PLAIN = 32u, /* reads rows of A where they lie (ortc_uk_plain) */
     ORTC_LINE_ROW = 16u,   /* takes several panels of B for one row of A */
     ORTC_LINE_SPLIT = 8u,  /* makes pieces of B as it multiplies; of A they are packed */
+    ORTC_LINE_FIRST = 64u, /* sums may begin with others than 0 (ortc_uk_ahead.first) */
 };
 
 typedef struct ortc_product_line {
