@@ -287,7 +287,14 @@ int ortc_int_tail_init(const ortc_node *n, int32_t axis, ortc_int_tail *t, const
     while (v < r.p->n && !(r.p->steps[v].op == ORTC_PW_LOAD && r.p->steps[v].a == 0)) v++;
     if (v < r.p->n) v = read_pass(&r, v);
     const uint32_t end = r.p->steps[r.p->n - 1].a;
-    if (t->has_pass && t->type == ORTC_F32 && end == v) return 1;
+    if (t->has_pass && t->type == ORTC_F32 && end == v) {
+        const ortc_int_steps *k = &t->steps;
+        const int bare = !t->by.given && !t->more.given && t->residual < 0 && k->last.lo == -INFINITY &&
+                         k->last.hi == INFINITY;
+        if (k->to.type && bare) /* the result is 8 bits, and dequantised */
+            t->steps.y = k->to, t->steps.again = k->from, t->steps.to.type = 0;
+        return 1;
+    }
     uint32_t last = v;
     if (t->has_pass && quantises(&r, &last, &t->steps.y)) {
         const uint32_t byte = last;
