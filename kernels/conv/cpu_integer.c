@@ -94,7 +94,7 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
 /* Whether a window sees all of the image, once, of one group. */
 static int sees_whole(const ortc_conv_geometry *g)
 {
-    int yes = g->group == 1 && g->kernel_count > 1;
+    int yes = g->group == 1;
     for (int32_t i = 0; i < g->spatial; i++)
         yes &= g->out[i] == 1 && g->pad[i] == 0 && g->kernel[i] == g->in[i] &&
                (g->dilation[i] == 1 || g->kernel[i] == 1);
