@@ -573,8 +573,8 @@ void AMX_NAME(bf16_bf16)(size_t mr, size_t nr, size_t groups, const void *a, con
         _Alignas(64) int32_t tile[SIDE][SIDE]; \
         const int straight = is_straight(nr, flags, tail); \
         CHECK(); \
-        multiply(sum, mr, ldb, groups, a, b, NULL, NULL, 0, ahead, straight ? sums : tile, \
-                 straight ? ld * 4 : sizeof *tile); \
+        multiply(sum, mr, ldb, groups, a, b, NULL, ahead ? ahead->first : NULL, 0, ahead, \
+                 straight ? sums : tile, straight ? ld * 4 : sizeof *tile); \
         if (!straight) finish_s32(mr, nr, tile, sums, ld, flags); \
     }
 BYTES_LINE(s8_s8, sum_ss)
