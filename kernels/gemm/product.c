@@ -164,11 +164,12 @@ typedef struct chunk {
     int last;
     const char *a; /* packed rows, this chunk, blocks from a_block (at a_row) on */
     int64_t a_row, a_block;
-    int64_t rows, longer; /* of a block of A; so many of all of A have one more */
-    int64_t share;        /* lines of the next panel of B for which one of a panel's blocks asks */
-    int64_t b0;           /* the task's first block */
-    int64_t far_panel;    /* the panel that brings rows of A from afar; -1: none does */
-    char *sums;           /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
+    const int32_t *row_sums; /* of rows that are not packed, from row 0 of A on; NULL: they do not count */
+    int64_t rows, longer;    /* of a block of A; so many of all of A have one more */
+    int64_t share;           /* lines of the next panel of B for which one of a panel's blocks asks */
+    int64_t b0;              /* the task's first block */
+    int64_t far_panel;       /* the panel that brings rows of A from afar; -1: none does */
+    char *sums;              /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
     int64_t sums_ld;
     ortc_uk_product *tile; /* the line's, or that of its wide one */
 } chunk;
@@ -179,8 +180,8 @@ static int32_t moved(const ortc_product_form *f, ortc_dtype type)
     return f->type == ORTC_U8 && type == ORTC_I8 ? 128 : f->type == ORTC_I8 && type == ORTC_U8 ? -128 : 0;
 }
 
-/* Zero points: what they add to the sums of a chunk is taken off. Of columns alone sums may begin with it. */
-enum { ZEROS_NONE, ZEROS_COLUMNS, ZEROS_ALL };
+/* Zero points: what they add to the sums of a chunk is taken off. Sums may begin with numbers. */
+enum { ZEROS_NONE, ZEROS_COLUMNS, ZEROS_BOTH, ZEROS_VECTORS };
 static int zeros_of(const job *j, int64_t row, int64_t col, int64_t kc, ortc_product_zeros *z)
 {
     const ortc_product_plan *p = j->r->p;
@@ -192,8 +193,21 @@ static int zeros_of(const job *j, int64_t row, int64_t col, int64_t kc, ortc_pro
                               .a_moved = moved(&p->line->a, p->types.a),
                               .b_moved = moved(&p->line->b, p->types.b)};
     if (p->line->sum != ORTC_I32 || kc == 0) return ZEROS_NONE;
-    if (z->a_step || z->b_step || *z->b + z->b_moved != 0) return ZEROS_ALL;
+    if (z->a_step || z->b_step) return ZEROS_VECTORS;
+    if (*z->b + z->b_moved != 0) return ZEROS_BOTH;
     return *z->a + z->a_moved == 0 ? ZEROS_NONE : ZEROS_COLUMNS;
+}
+
+/* What sums begin with: first [ldb], each [rows] (of columns alone not written). ra, cb: sums over k. */
+static void begin_with(const ortc_product_line *line, const ortc_product_zeros *z, int zeros, size_t rows,
+                       size_t ldb, int64_t k, const int32_t *ra, const int32_t *cb, int32_t *first,
+                       int32_t *each)
+{
+    const int32_t za = *z->a + z->a_moved;
+    const uint32_t zb = (uint32_t)(*z->b + z->b_moved), all = (uint32_t)k * (uint32_t)za;
+    line->moves->bytes->begin(ldb, za, cb, first);
+    for (size_t i = 0; zeros == ZEROS_BOTH && i < rows; i++)
+        each[i] = (int32_t)(zb * (all - (uint32_t)ra[i]));
 }
 
 /* A finished tile of sums in memory: what the micro-kernel's tail could not do, the callback, and to C. */
@@ -328,22 +342,26 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
     if (p->alone) memset(panel.pieces, 0, ORTC_UK_PANEL_STATE);
     const ortc_uk_plain plain = {a, (size_t)r->x->lda};
     const void *rows_of_a = a;
-    const int32_t *column_sums = (const int32_t *)(const void *)((const char *)b + ldb * ch->b_unit);
-    int32_t first[ORTC_FORM_WIDTH];
+    const int32_t *column_sums = (const int32_t *)(const void *)((const char *)b + ldb * ch->b_unit),
+                  *row_sums = !direct        ? (const int32_t *)(const void *)(a + rows * ch->a_unit)
+                              : ch->row_sums ? ch->row_sums + row
+                                             : no_sums;
+    int32_t first[ORTC_FORM_WIDTH], each[ORTC_FORM_WIDTH];
     ortc_uk_ahead begins;
     ortc_product_zeros z;
     int zeros = zeros_of(j, row, n0, ch->kc, &z);
-    if (zeros == ZEROS_COLUMNS && line->can & ORTC_LINE_FIRST && ahead) {
-        line->moves->bytes->begin((size_t)ldb, *z.a + z.a_moved, column_sums, first);
-        begins = *ahead, begins.first = first, ahead = &begins, zeros = ZEROS_NONE;
+    if (ahead && ((zeros == ZEROS_COLUMNS && line->can & ORTC_LINE_FIRST) ||
+                  (zeros == ZEROS_BOTH && line->can & ORTC_LINE_EACH))) {
+        begin_with(line, &z, zeros, (size_t)rows, (size_t)ldb, ch->kc, row_sums, column_sums, first, each);
+        begins = *ahead, begins.first = first, begins.each = zeros == ZEROS_BOTH ? each : NULL;
+        ahead = &begins, zeros = ZEROS_NONE;
     }
     if (direct && p->m > 1) rows_of_a = &plain, flags |= ORTC_UK_A_PLAIN;
     ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, rows_of_a,
              line->can & ORTC_LINE_SPLIT ? (const void *)&panel : b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);
     if (zeros != ZEROS_NONE)
-        line->moves->bytes->correct((size_t)rows, (size_t)cols, sums, ld, (int32_t)ch->kc,
-                                    direct ? no_sums : (const int32_t *)(const void *)(a + rows * ch->a_unit),
+        line->moves->bytes->correct((size_t)rows, (size_t)cols, sums, ld, (int32_t)ch->kc, row_sums,
                                     column_sums, &z);
     if (!finish_now || r->straight || r->halves) return;
     if (!w) {
@@ -395,6 +413,14 @@ static void find_a(const job *j, int64_t b0, int64_t b1, chunk *ch)
     case ORTC_PRODUCT_DIRECT:
         ch->a = ortc_product_at(j->it.a, ch->k0, p->types.a);
         ch->a_unit = j->r->x->lda * ortc_product_size(p->line->a.type);
+        if (p->sums_rows) {
+            const int64_t row = ortc_product_row(p->m, p->blocks, b0);
+            int32_t *to = (int32_t *)(void *)(j->scratch + p->at_row_sums);
+            p->line->moves->bytes->sums((size_t)(ortc_product_row(p->m, p->blocks, b1) - row), (size_t)ch->kc,
+                                        (const uint8_t *)ch->a + row * ch->a_unit, (size_t)ch->a_unit,
+                                        p->types.a, to);
+            ch->row_sums = to - row;
+        }
         break;
     default: {
         const ortc_product_source src = source_a(j);

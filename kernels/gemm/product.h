@@ -85,7 +85,9 @@ typedef struct ortc_product_plan {
     /* groups of K whose part of a panel of B stays in L1 while a task's blocks pass over it, their sums lying
      * at_near in between; 0: all of K at once */
     int64_t near;
-    size_t at_b, at_wide, at_pieces, at_sums, at_near, at_tile, at_residual; /* bytes in scratch */
+    uint8_t sums_rows; /* rows of bytes lie unpacked, and a task sums them up */
+    size_t at_row_sums, at_b, at_wide, at_pieces, at_sums, at_near, at_tile,
+        at_residual;           /* bytes in scratch */
     size_t workspace, scratch; /* bytes: of the run, of each worker */
     double flops, bytes;       /* of one run, for cost models */
 } ortc_product_plan;

@@ -177,4 +177,31 @@ static void begin(size_t cols, int32_t za, const int32_t *cb, int32_t *first)
     V_FOR(i, n, cols, { v_store_i32(first + i, opposite * v_load_i32(cb + i, n), n); });
 }
 
-const ortc_product_bytes V_NAME(ortc_product_bytes) = {rows, line, correct, begin};
+/* Four elements at a time, as u8: pairs of them as 16 bits, of which 128 words do not overflow. */
+static void sums(size_t n_rows, size_t k, const uint8_t *src, size_t ld, int type, int32_t *out)
+{
+    const vi32 flip = v_set_i32(type == ORTC_I8 ? (int32_t)0x80808080u : 0), low = v_set_i32(0x00ff00ff);
+    const size_t words = k / 4;
+    for (size_t r = 0; r < n_rows; r++, src += ld) {
+        uint32_t lanes[V_LANES], sum = 0;
+        vi32 pairs = v_set_i32(0);
+        size_t i = 0;
+        for (size_t to; i < words; i = to) {
+            to = words - i < 128 * V_LANES ? words : i + 128 * V_LANES;
+            vi32 some = v_set_i32(0);
+            V_FOR(at, n, to - i, {
+                const vi32 x = v_keep_i32(v_load_i32((const int32_t *)(const void *)(src + (i + at) * 4), n) ^
+                                              flip,
+                                          n, 0);
+                some += (x & low) + ((vi32)((vu32)x >> 8) & low);
+            });
+            pairs += (some & v_set_i32(0xffff)) + (vi32)((vu32)some >> 16);
+        }
+        memcpy(lanes, &pairs, sizeof lanes);
+        for (size_t l = 0; l < V_LANES; l++) sum += lanes[l];
+        for (i = words * 4; i < k; i++) sum += type == ORTC_I8 ? src[i] ^ 0x80u : src[i];
+        out[r] = (int32_t)(sum - (type == ORTC_I8 ? 128 * (uint32_t)k : 0));
+    }
+}
+
+const ortc_product_bytes V_NAME(ortc_product_bytes) = {rows, line, correct, begin, sums};

@@ -267,7 +267,7 @@ static int reads_rows(const ortc_product_plan *p)
     if (p->types.a != p->line->a.type || p->flags & (ORTC_PRODUCT_CUSTOM_A | ORTC_PRODUCT_TRANS_A)) return 0;
     if (p->m == 1) return ortc_form_is_plain(&p->line->a);
     if (!(p->line->can & ORTC_LINE_PLAIN)) return 0;
-    if (bytes && (!(p->flags & ORTC_PRODUCT_SYMMETRIC_B) || p->k % p->line->a.group)) return 0;
+    if (bytes && p->k % p->line->a.group) return 0;
     if (p->n <= PLAIN_COLUMNS_FAR) return 1;
     if (p->m > PLAIN_BYTES / ortc_product_size(p->line->a.type) / (p->k ? p->k : 1)) return 0;
     if (bytes) return p->k % PLAIN_AWAY_BYTES != 0;
@@ -346,6 +346,10 @@ static int scratch_of_tiles(ortc_product_plan *p)
                   ortc_form_data(&p->line->a, p->line->a.width, p->kc) + ortc_form_sums(&p->line->a),
                   p->task_blocks, 1))
         return -1;
+    p->at_row_sums = p->scratch;
+    p->sums_rows = p->how_a == ORTC_PRODUCT_DIRECT && p->line->sum == ORTC_I32 &&
+                   !(p->flags & ORTC_PRODUCT_SYMMETRIC_B);
+    if (p->sums_rows && add_bytes(&p->scratch, p->task_blocks, mr, 4)) return -1;
     p->at_b = p->scratch;
     if (p->how_b == ORTC_PRODUCT_LOCAL &&
         add_bytes(&p->scratch,

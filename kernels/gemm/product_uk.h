@@ -75,7 +75,8 @@ typedef struct ortc_uk_ahead {
     /* of vectors' lines of f32 whose B has 16 bits and is packed: where the tile leaves it as f32, [k][ldb],
      * with room for a vector more; NULL: nowhere */
     float *wide;
-    const int32_t *first; /* of lines with FIRST: what the sums of each row begin with, [ldb]; NULL: 0 */
+    const int32_t *first; /* of lines with FIRST: what the sums of each row begin with, [ldb]; NULL: 0; */
+    const int32_t *each;  /* of lines with EACH: and what is added to those of a row, [mr]; NULL: 0 */
 } ortc_uk_ahead;
 
 /* B of lines that SPLIT it: a panel as it is packed, or with B_EXACT where it lies, and a place for its
@@ -144,6 +145,7 @@ typedef struct ortc_product_bytes {
                     const int32_t *cb, const struct ortc_product_zeros *);
     /* The same of one za, and no zb, as what sums begin with: first [cols]. */
     void (*begin)(size_t cols, int32_t za, const int32_t *cb, int32_t *first);
+    void (*sums)(size_t rows, size_t k, const uint8_t *src, size_t ld, int type, int32_t *out); /* over k */
 } ortc_product_bytes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_product_bytes)
 
@@ -221,7 +223,8 @@ enum {
     ORTC_LINE_PLAIN = 32u, /* reads rows of A where they lie (ortc_uk_plain) */
     ORTC_LINE_ROW = 16u,   /* takes several panels of B for one row of A */
     ORTC_LINE_SPLIT = 8u,  /* makes pieces of B as it multiplies; of A they are packed */
-    ORTC_LINE_FIRST = 64u, /* sums may begin with others than 0 (ortc_uk_ahead.first) */
+    ORTC_LINE_FIRST = 64u, /* sums may begin with others than 0 (ortc_uk_ahead.first), */
+    ORTC_LINE_EACH = 128u, /* and each row's with its own */
 };
 
 typedef struct ortc_product_line {

@@ -121,7 +121,8 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         return status;
     }
     const ortc_product_types types = {a->dtype, b->dtype, tail->type};
-    const ortc_product_line *line = ortc_product_integers(a->dtype, b->dtype, 0);
+    /* of two operands that no instruction multiplies as they are the one that is packed anyway is moved */
+    const ortc_product_line *line = ortc_product_integers(a->dtype, b->dtype, !constant);
     if (constant)
         status = ortc_product_packed(p, 1, &line->b,
                                      &(ortc_product_constant){1, s->n, s->k, turned, b->dtype}, &g->packed_b);

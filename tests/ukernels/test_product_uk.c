@@ -91,7 +91,7 @@ static guard pieces_of(const ortc_product_line *line, size_t k, int at_end)
  * held. */
 static int plain_differs(const ortc_product_line *line, const tile_case *tc, rng *r, const char *a,
                          const void *b, size_t ldb, const ortc_uk_tail_f32 *tail, const char *before,
-                         const int32_t *begin, const char *sums, size_t s_len)
+                         const int32_t *begin, const int32_t *each, const char *sums, size_t s_len)
 {
     const size_t mr = tc->mr, k = tc->k, lda = k + rng_next(r) % 9,
                  size = (size_t)ortc_product_size(line->a.type);
@@ -101,7 +101,7 @@ static int plain_differs(const ortc_product_line *line, const tile_case *tc, rng
             memcpy(rows.data + (i * lda + kk) * size, a + (kk * mr + i) * size, size);
     memcpy(to.data, before, s_len * 4);
     const ortc_uk_plain plain = {rows.data, lda};
-    const ortc_uk_ahead ahead = {.first = begin};
+    const ortc_uk_ahead ahead = {.first = begin, .each = each};
     line->tile(mr, tc->nr, k / line->a.group, &plain, b, ldb, to.data, tc->lds, tc->flags | ORTC_UK_A_PLAIN,
                tail, begin ? &ahead : NULL);
     const int bad = memcmp(to.data, sums, s_len * 4) != 0 || !guard_intact(&rows) || !guard_intact(&to);
@@ -157,12 +157,16 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
     guard wide = guard_open(widens ? (k * width + MOST_LANES) * sizeof(float) : 0, e);
     const int begins = line->can & ORTC_LINE_FIRST && rng_next(r) % 2;
     guard begin = guard_open(begins ? width * 4 : 0, e);
+    guard each = guard_open(begins && line->can & ORTC_LINE_EACH && rng_next(r) % 2 ? mr * 4 : 0, e);
     for (size_t i = 0; i < begin.bytes / 4; i++)
         ((int32_t *)(void *)begin.data)[i] = (int32_t)rng_range(r, -1000, 1000);
+    for (size_t i = 0; i < each.bytes / 4; i++)
+        ((int32_t *)(void *)each.data)[i] = (int32_t)rng_range(r, -1000, 1000);
     const ortc_uk_ahead ahead = {.from = (void *)ga.data, /* asks for what is there, and beyond */
                                  .lines = k % 3 * 100,
                                  .wide = widens ? (float *)(void *)wide.data : NULL,
-                                 .first = begins ? (int32_t *)(void *)begin.data : NULL};
+                                 .first = begins ? (int32_t *)(void *)begin.data : NULL,
+                                 .each = each.bytes ? (int32_t *)(void *)each.data : NULL};
     const int alone = rng_next(r) % 2;
     guard pieces = pieces_of(line, alone ? 2 * (size_t)line->a.group : k, 1);
     const ortc_uk_panel panel = {exact ? gb.data : pb.data, pieces.data, alone};
@@ -182,7 +186,8 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
     free(first);
     if (line->can & ORTC_LINE_PLAIN && k % line->a.group == 0)
         bad += plain_differs(line, tc, r, (const void *)ga.data, panel.data, exact ? tc->ldb : width,
-                             tc->has_tail ? &t : NULL, before, ahead.first, (const void *)gs.data, s_len);
+                             tc->has_tail ? &t : NULL, before, ahead.first, ahead.each, (const void *)gs.data,
+                             s_len);
     for (size_t i = 0; i < mr; i++) {
         for (size_t j = 0; j < tc->lds && i * tc->lds + j < s_len; j++) {
             const size_t at = i * tc->lds + j;
@@ -196,7 +201,7 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
                 const double x = typed(ta, ga.data, kk * mr + i) * typed(tb, gb.data, kk * tc->ldb + j);
                 v += x, mag += fabs(x);
             }
-            if (begins) v += ahead.first[j];
+            if (begins) v += ahead.first[j] + (ahead.each ? ahead.each[i] : 0);
             if (tc->flags & ORTC_UK_ACCUMULATE)
                 v += typed(line->sum, before, at), mag += fabs(typed(line->sum, before, at));
             if (tc->has_tail) v = tail_value(&t, i, j, v, &mag);
@@ -213,7 +218,7 @@ static int check_tile(const ortc_product_line *line, const tile_case *tc, rng *r
         const double got = typed(ORTC_F32, wide.data, i), v = typed(tb, pb.data, i);
         bad += isnan(v) ? !isnan(got) : got != v;
     }
-    guard *all[] = {&ga, &gb, &gs, &gr, &gbc, &gbr, &pa, &pb, &pieces, &wide, &begin};
+    guard *all[] = {&ga, &gb, &gs, &gr, &gbc, &gbr, &pa, &pb, &pieces, &wide, &begin, &each};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (!guard_intact(all[i])) bad++;
         guard_close(all[i]);
