@@ -186,13 +186,13 @@ static int zeros_of(const job *j, int64_t row, int64_t col, int64_t kc, ortc_pro
 {
     const ortc_product_plan *p = j->r->p;
     const ortc_product_args *x = j->r->x;
+    if (p->line->sum != ORTC_I32 || kc == 0) return ZEROS_NONE;
     *z = (ortc_product_zeros){.a = j->it.zeros_a ? j->it.zeros_a + row : &x->zero_a,
                               .b = j->it.zeros_b ? j->it.zeros_b + col : &x->zero_b,
                               .a_step = j->it.zeros_a != NULL,
                               .b_step = j->it.zeros_b != NULL,
                               .a_moved = moved(&p->line->a, p->types.a),
                               .b_moved = moved(&p->line->b, p->types.b)};
-    if (p->line->sum != ORTC_I32 || kc == 0) return ZEROS_NONE;
     if (z->a_step || z->b_step) return ZEROS_VECTORS;
     if (*z->b + z->b_moved != 0) return ZEROS_BOTH;
     return *z->a + z->a_moved == 0 ? ZEROS_NONE : ZEROS_COLUMNS;
