@@ -180,7 +180,7 @@ static int32_t moved(const ortc_product_form *f, ortc_dtype type)
     return f->type == ORTC_U8 && type == ORTC_I8 ? 128 : f->type == ORTC_I8 && type == ORTC_U8 ? -128 : 0;
 }
 
-/* Zero points: what they add to the sums of a chunk is taken off. Sums may begin with numbers. */
+/* Zero points: what they add to the sums of a chunk is taken off; of numbers sums may begin with it. */
 enum { ZEROS_NONE, ZEROS_COLUMNS, ZEROS_BOTH, ZEROS_VECTORS };
 static int zeros_of(const job *j, int64_t row, int64_t col, int64_t kc, ortc_product_zeros *z)
 {

@@ -86,8 +86,8 @@ typedef struct ortc_product_plan {
      * at_near in between; 0: all of K at once */
     int64_t near;
     uint8_t sums_rows; /* rows of bytes lie unpacked, and a task sums them up */
-    size_t at_row_sums, at_b, at_wide, at_pieces, at_sums, at_near, at_tile,
-        at_residual;           /* bytes in scratch */
+    /* bytes in scratch */
+    size_t at_row_sums, at_b, at_wide, at_pieces, at_sums, at_near, at_tile, at_residual;
     size_t workspace, scratch; /* bytes: of the run, of each worker */
     double flops, bytes;       /* of one run, for cost models */
 } ortc_product_plan;
