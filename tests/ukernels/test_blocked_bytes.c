@@ -458,7 +458,7 @@ static int end_one(rng *r)
         scale[i] = unit * size * (1.5f + rng_float(r)), bias[i] = 300 * unit * rng_float(r);
         before[i] = (int32_t)(100 / size * rng_float(r));
         if (cancels && t.before.given && t.bias.given) { /* as zero points and biases may */
-            before[i] = (int32_t)(rng_range(r, -4000, 4000) / size);
+            before[i] = (int32_t)fmaxf(-0x1p29f, fminf(0x1p29f, (float)rng_range(r, -4000, 4000) / size));
             bias[i] = (float)-before[i] * scale[i] + 100 * unit * rng_float(r);
         }
         first[i] = (int32_t)(10 / size * rng_float(r));
