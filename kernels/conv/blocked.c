@@ -206,8 +206,8 @@ static void take_more(task *t, int64_t block, int64_t blocks, int64_t g0, int64_
 /* Channels of n pixels of bf16 from `lanes` on, which only pad the block. */
 static void clear_beyond(uint16_t *y, int64_t n, size_t lanes)
 {
-    for (int64_t i = 0; lanes < ORTC_BLOCK && i < n; i++, y += ORTC_BLOCK)
-        memset(y + lanes, 0, (ORTC_BLOCK - lanes) * sizeof *y);
+    ortc_block_move((char *)(y + lanes), ORTC_BLOCK * sizeof *y, NULL, 0, n,
+                    (ORTC_BLOCK - lanes) * sizeof *y);
 }
 
 /* n neighbouring pixels of a row, from `at` of the task's on, and the taps that see anything there, which are

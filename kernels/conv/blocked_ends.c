@@ -37,8 +37,8 @@ static void finish_integers(const ortc_blocked_args *a, int32_t *sums, int64_t n
         ortc_int_tail_over(a->int_tail, a->in, &place, sums, ORTC_BLOCK, y, ORTC_BLOCK, (size_t)n, lanes);
     else
         memcpy(y, sums, (size_t)n * ORTC_BLOCK * size);
-    for (int64_t i = 0; lanes < ORTC_BLOCK && i < n; i++)
-        memset(y + ((size_t)i * ORTC_BLOCK + lanes) * size, 0, (ORTC_BLOCK - lanes) * size);
+    if (lanes < ORTC_BLOCK)
+        ortc_block_move(y + lanes * size, ORTC_BLOCK * size, NULL, 0, n, (ORTC_BLOCK - lanes) * size);
 }
 
 void ortc_blocked_finish_bytes(const ortc_blocked_end *e, int32_t *sums, int64_t n, int64_t channel,

@@ -5,7 +5,7 @@
  * lies (a kernel of one element) or its columns, made panel by panel, with x's zero point in the padding:
  * from the image laid out in groups (grouped.h) where W is constant and its zero points take no sums of
  * columns, else as it lies (im2col.h). An image and group is a matrix of the batch. Where a window sees all
- * of the image, images are rows of one product by W.
+ * of the image, as a point does of one pixel, images are rows of one product by a constant W.
  */
 #include <stdlib.h>
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/common/blocks.h"
+
 ORTC_VEC_TABLE(ortc_int_passes)
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
@@ -510,15 +512,6 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
     return e;
 }
 
-/* Of n rows `from` bytes apart the first `bytes`, to rows `to` apart. */
-static void copy_rows(size_t n, size_t bytes, const void *x, size_t from, void *y, size_t to)
-{
-    if (bytes == 16) /* the usual, which compilers know to be one load and one store */
-        for (size_t i = 0; i < n; i++) memcpy((char *)y + i * to, (const char *)x + i * from, 16);
-    else
-        for (size_t i = 0; i < n; i++) memcpy((char *)y + i * to, (const char *)x + i * from, bytes);
-}
-
 /* n rows of a block's `lanes` sums, `ld` apart, to y, rows of the result, and of residuals, `row` elements
  * apart, of which this is element `at`. */
 static void ends_rows(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t ld, size_t n,
@@ -538,7 +531,8 @@ static void ends_rows(const ortc_int_ends *e, size_t block, const int32_t *sums,
         some = n < MOST ? n : MOST;
         if (lanes < 16) {
             memset(own, 0, some * 16 * sizeof *own), memset(beside, 0, some * 16);
-            copy_rows(some, lanes * sizeof *own, sums, ld * sizeof *own, own, 16 * sizeof *own);
+            ortc_block_move((char *)own, 16 * sizeof *own, (const char *)sums, ld * sizeof *own,
+                            (int64_t)some, lanes * sizeof *own);
         }
         const int32_t *x = lanes < 16 ? own : sums;
         size_t x_ld = lanes < 16 ? 16 : ld;
@@ -550,36 +544,23 @@ static void ends_rows(const ortc_int_ends *e, size_t block, const int32_t *sums,
             if (l) blocks->widen(some, l->steps.from.type == ORTC_I8, bytes, own), x = own, x_ld = 16;
             const char *residual = residual_at(residual_of(t, s), l ? &l->steps : &t->steps, in, at);
             if (residual && !(there || (lanes == 16 && row == 16))) {
-                copy_rows(some, lanes, residual, row, beside, 16);
+                ortc_block_move((char *)beside, 16, residual, row, (int64_t)some, lanes);
                 residual = (const char *)beside;
             }
             to = there ? (void *)y : last && size > 1 ? (void *)wide : bytes;
             blocks->run(&e->fixed[s], b, some, x, x_ld, residual, to, there ? row : 16);
         }
-        if (to != y) copy_rows(some, lanes * size, to, 16 * size, y, row * size);
+        if (to != y) ortc_block_move(y, row * size, to, 16 * size, (int64_t)some, lanes * size);
     }
-}
-
-/* Of n pixels of a block what is behind `lanes` channels becomes 0. */
-static void zero_rest(size_t n, size_t lanes, size_t size, char *y)
-{
-    uint64_t keep[2] = {0, 0}, v[2];
-    memset(keep, 0xff, lanes);
-    for (size_t i = 0; size == 1 && i < n; i++, y += 16) {
-        memcpy(v, y, 16);
-        v[0] &= keep[0], v[1] &= keep[1];
-        memcpy(y, v, 16);
-    }
-    for (size_t i = 0; size > 1 && i < n; i++, y += 16 * size)
-        memset(y + lanes * size, 0, (16 - lanes) * size);
 }
 
 void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums, size_t n,
                        const ortc_view *in, int64_t at, void *y)
 {
-    const size_t lanes = e->channels - block * 16;
+    const size_t lanes = e->channels - block * 16, size = size_of(e->tail);
     ends_rows(e, block, sums, 16, n, 16, in, at, 16, y);
-    if (lanes < 16) zero_rest(n, lanes, size_of(e->tail), y);
+    if (lanes < 16)
+        ortc_block_move((char *)y + lanes * size, 16 * size, NULL, 0, (int64_t)n, (16 - lanes) * size);
 }
 
 void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,
