@@ -144,11 +144,12 @@ ORTC_PRINTF(2, 3) void ortc_log(int32_t level, const char *fmt, ...);
 
 int64_t ortc_now_ns(void); /* CLOCK_MONOTONIC */
 
-/* A whole file mapped read-only. bytes 0: data is NULL. */
+/* A whole file mapped read-only; a small one is read: to map it takes longer. bytes 0: data is NULL. */
 typedef struct ortc_mapping {
     const void *data;
     size_t bytes;
     uint64_t device, inode; /* to recognise the same file */
+    bool read;              /* the bytes are ours, not the file's pages */
 } ortc_mapping;
 ortc_status ortc_map_file(const char *path, ortc_mapping *out, ortc_error *);
 /* A relative path that does not begin with '/' and has no component "..". */
@@ -212,6 +213,9 @@ void ortc_platform_stay(const ortc_processors *, uint32_t node, bool also_slow);
  * milliseconds for each, where small pages, which others have just left, come at once: then some of what is
  * asked for next is of those. */
 void ortc_platform_find_pages(void *block, size_t bytes);
+/* Of a block whose pages are to be small: those of bytes from .. to come now, all at once, in half the time
+ * that they take one by one, each by a fault. */
+void ortc_platform_fill_pages(void *block, size_t bytes, size_t from, size_t to);
 /* Whole huge pages of a block lose what they hold, and their memory. */
 void ortc_platform_drop_pages(void *block, size_t bytes);
 /* Of a block that is written and stays: the system may join small pages to huge ones in its own time. */

@@ -1,11 +1,11 @@
 /* base/heap.c: blocks of the host's memory (base.h).
  *
- * Blocks of 32 KB and more lie beside each other in slabs of addresses, whose memory comes by huge pages as
+ * Blocks of 8 KB and more lie beside each other in slabs of addresses, whose memory comes by huge pages as
  * blocks reach them. To open a model of some megabytes and to run it once touches thousands of small pages,
- * each a fault: 0.3 ms a megabyte where a huge page costs 0.02. The first megabyte is the C library's all the
- * same, so that what is small stays small, unless it is known that more will come: a huge page is found and
- * cleared in the time of 35 to 120 small ones. Huge pages without a block go back to the system, but for a
- * few.
+ * each a fault: 0.3 ms a megabyte where a huge page costs 0.02. The first two megabytes are of small pages
+ * all the same, 64 KB of them at a time, so that what is small stays small, unless it is known that more will
+ * come: a huge page is found and cleared in the time of 35 to 120 small ones, of 80 to 180 that come so.
+ * Huge pages without a block go back to the system, but for a few.
  */
 #include <pthread.h>
 
@@ -13,14 +13,14 @@
 #include "sanitize.h"
 
 #define SLAB_BYTES (2 * ORTC_HEAP_MOST) /* of addresses */
-#define FIRST ((size_t)1 << 20)         /* so much is left to the C library, */
-#define WORTH ((size_t)256 << 10)       /* but nothing where so much is expected */
+#define WORTH ((size_t)512 << 10)       /* so much is worth a huge page, */
+#define FILLED ((size_t)64 << 10)       /* else so much comes at a time */
 enum { KEPT = 2 }; /* huge pages without a block that stay, or an eighth of those with one */
 
 #ifdef ORTC_SANITIZED
 size_t ortc_heap_least = SIZE_MAX; /* a sanitizer is to see what leaves a block */
 #else
-size_t ortc_heap_least = (size_t)32 << 10;
+size_t ortc_heap_least = (size_t)8 << 10;
 #endif
 
 typedef struct slab {
@@ -28,10 +28,12 @@ typedef struct slab {
     char *data; /* at a multiple of ORTC_HUGE_PAGE */
     size_t bytes;
     struct {
-        uint32_t used; /* bytes of blocks */
-        bool there;    /* has memory, */
-        bool joined;   /* in a huge page, as far as there was one */
-    } pages[];         /* of ORTC_HUGE_PAGE */
+        uint32_t used;   /* bytes of blocks */
+        uint32_t filled; /* of one that is small: as far as it has memory */
+        bool there;      /* has memory, */
+        bool small;      /* of small pages, */
+        bool joined;     /* in a huge page, as far as there was one */
+    } pages[];           /* of ORTC_HUGE_PAGE */
 } slab;
 
 static struct {
@@ -39,9 +41,8 @@ static struct {
     ortc_mempool *pool;
     slab *slabs;
     size_t used, kept; /* huge pages that have memory, with blocks and without */
-    size_t apart;      /* bytes of blocks that are the C library's, */
-    size_t first;      /* and how many may be */
-} heap = {.lock = PTHREAD_MUTEX_INITIALIZER, .first = FIRST};
+    bool more;         /* is known to come than WORTH */
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- Slabs --------------------------------------------------------------------------------------------- */
 
@@ -88,6 +89,23 @@ static uint32_t in_page(size_t begin, size_t end, size_t i)
     return (uint32_t)((end < to ? end : to) - (begin > from ? begin : from));
 }
 
+/* Page i, which is small, is to have memory up to `end` of the slab. */
+static void fill(slab *s, size_t i, size_t end)
+{
+    const size_t from = s->pages[i].filled, in = (end - i * ORTC_HUGE_PAGE + FILLED - 1) / FILLED * FILLED,
+                 to = in < ORTC_HUGE_PAGE ? in : ORTC_HUGE_PAGE;
+    if (to <= from) return;
+    ortc_platform_fill_pages(s->data + i * ORTC_HUGE_PAGE, ORTC_HUGE_PAGE, from, to);
+    s->pages[i].filled = (uint32_t)to;
+}
+
+/* The first of all, for a first block that is small, too. */
+static bool is_small(const slab *s, size_t i, size_t bytes)
+{
+    return s->pages[i].small ||
+           (!s->pages[i].there && heap.used + heap.kept == 1 && !heap.more && bytes < WORTH);
+}
+
 static void count_in(slab *s, size_t begin, size_t end)
 {
     size_t none = SIZE_MAX; /* the first page without memory */
@@ -95,6 +113,10 @@ static void count_in(slab *s, size_t begin, size_t end)
         heap.used += !s->pages[i].used;
         heap.kept -= !s->pages[i].used && s->pages[i].there;
         s->pages[i].used += in_page(begin, end, i);
+        if (is_small(s, i, end - begin)) {
+            s->pages[i].small = s->pages[i].there = true;
+            fill(s, i, end);
+        }
         if (none == SIZE_MAX && !s->pages[i].there) none = i;
         if (none != SIZE_MAX && s->pages[i].there) { /* kept, or another's, too */
             ortc_platform_find_pages(s->data + none * ORTC_HUGE_PAGE, (i - none) * ORTC_HUGE_PAGE);
@@ -110,7 +132,8 @@ static void count_in(slab *s, size_t begin, size_t end)
 static void drop(slab *s, size_t i)
 {
     ortc_platform_drop_pages(s->data + i * ORTC_HUGE_PAGE, ORTC_HUGE_PAGE);
-    s->pages[i].there = s->pages[i].joined = false;
+    s->pages[i].there = s->pages[i].small = s->pages[i].joined = false;
+    s->pages[i].filled = 0;
     heap.kept--;
 }
 
@@ -131,15 +154,12 @@ static char *take(size_t bytes)
     static const ortc_mempool_source source = {NULL, take_slab, give_slab, 0, SLAB_BYTES};
     char *block = NULL;
     pthread_mutex_lock(&heap.lock);
-    if (heap.apart + bytes > heap.first) {
-        if (!heap.pool) heap.pool = ortc_mempool_create(&source);
-        if (heap.pool) block = ortc_mempool_take(heap.pool, bytes);
-    }
+    if (!heap.pool) heap.pool = ortc_mempool_create(&source);
+    if (heap.pool) block = ortc_mempool_take(heap.pool, bytes);
     if (block) {
         slab *s = slab_of(block);
         count_in(s, (size_t)(block - s->data), (size_t)(block - s->data) + bytes);
-    } else
-        heap.apart += bytes;
+    }
     pthread_mutex_unlock(&heap.lock);
     return block;
 }
@@ -153,8 +173,7 @@ static bool give(char *block, size_t bytes)
         count_out(s, (size_t)(block - s->data), (size_t)(block - s->data) + bytes);
         ortc_mempool_give(heap.pool, block);
         if (s->next || s != heap.slabs) ortc_mempool_trim(heap.pool); /* one slab may stay empty */
-    } else
-        heap.apart -= bytes;
+    }
     pthread_mutex_unlock(&heap.lock);
     return s;
 }
@@ -198,6 +217,7 @@ bool ortc_heap_join(void)
     for (slab *s = heap.slabs; s && !any; s = s->next)
         for (size_t i = 0; i < s->bytes / ORTC_HUGE_PAGE && !any; i++) {
             if (!s->pages[i].used || s->pages[i].joined) continue;
+            if (s->pages[i].small && s->pages[i].filled < ORTC_HUGE_PAGE) continue;
             size_t at = i * ORTC_HUGE_PAGE;
             any = s->pages[i].joined = ortc_platform_join_page(s->data, s->bytes, &at);
         }
@@ -209,7 +229,7 @@ void ortc_heap_expect(size_t bytes)
 {
     if (bytes < WORTH) return;
     pthread_mutex_lock(&heap.lock);
-    heap.first = 0;
+    heap.more = true;
     pthread_mutex_unlock(&heap.lock);
 }
 
@@ -224,10 +244,7 @@ void *ortc_alloc_aligned(size_t bytes)
     /* Blocks of at least two huge pages: the alignment then wastes little and every page but the ends can be
      * huge. */
     const bool huge = rounded >= 2 * ORTC_HUGE_PAGE;
-    if (posix_memalign(&block, huge ? ORTC_HUGE_PAGE : ORTC_ALIGNMENT, rounded)) {
-        if (in_heap(rounded)) give(NULL, rounded);
-        return NULL;
-    }
+    if (posix_memalign(&block, huge ? ORTC_HUGE_PAGE : ORTC_ALIGNMENT, rounded)) return NULL;
     if (huge) ortc_platform_find_pages(block, rounded);
     return block;
 }

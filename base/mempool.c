@@ -21,14 +21,15 @@ struct slab {
     slab *next;
 };
 
-#define BUCKETS 4096
+#define BUCKETS 64 /* at first; about as many as there are blocks */
 
 struct ortc_mempool {
     pthread_mutex_t lock;
     ortc_mempool_source source;
     slab *slabs;
     ORTC_ARRAY(block *) free[2]; /* by size, then address: of large slabs, of small ones */
-    block *used[BUCKETS];        /* by address */
+    block **used;                /* [buckets], by address */
+    size_t buckets;              /* a power of two */
     block *spare;                /* structs to be used again */
     ortc_memory_stats stats;
 };
@@ -77,7 +78,29 @@ static void drop_free(ortc_mempool *p, const block *b)
 
 static block **bucket(ortc_mempool *p, const void *address)
 {
-    return &p->used[ortc_hash(&address, sizeof address, 0) % BUCKETS];
+    return &p->used[ortc_hash(&address, sizeof address, 0) & (p->buckets - 1)];
+}
+
+static void add_used(ortc_mempool *p, block *b)
+{
+    block **chain = bucket(p, b->address);
+    b->used = true;
+    b->next = *chain;
+    *chain = b;
+}
+
+/* Without memory chains become longer. */
+static void more_buckets(ortc_mempool *p)
+{
+    block **old = p->used, **used = calloc(2 * p->buckets, sizeof *used);
+    if (!used) return;
+    p->used = used, p->buckets *= 2;
+    for (size_t i = 0; i < p->buckets / 2; i++)
+        for (block *b = old[i], *next; b; b = next) {
+            next = b->next;
+            add_used(p, b);
+        }
+    free(old);
 }
 
 static block *new_block(ortc_mempool *p)
@@ -200,11 +223,9 @@ static void *take(ortc_mempool *p, size_t bytes)
         add_free(p, rest);
     } else
         old_block(p, rest);
-    b->used = true;
     b->slab->used += b->bytes;
-    block **chain = bucket(p, b->address);
-    b->next = *chain;
-    *chain = b;
+    if (p->stats.blocks == p->buckets) more_buckets(p);
+    add_used(p, b);
     p->stats.blocks++;
     p->stats.in_use += b->bytes;
     if (p->stats.in_use > p->stats.peak) p->stats.peak = p->stats.in_use;
@@ -216,7 +237,11 @@ static void *take(ortc_mempool *p, size_t bytes)
 ortc_mempool *ortc_mempool_create(const ortc_mempool_source *source)
 {
     ortc_mempool *p = calloc(1, sizeof *p);
-    if (!p) return NULL;
+    if (p) p->used = calloc(p->buckets = BUCKETS, sizeof *p->used);
+    if (!p || !p->used) {
+        free(p);
+        return NULL;
+    }
     p->source = *source;
     p->stats.size = sizeof p->stats;
     pthread_mutex_init(&p->lock, NULL);
@@ -235,7 +260,7 @@ void ortc_mempool_destroy(ortc_mempool *p)
         for (size_t i = 0; i < p->free[small].count; i++) old_block(p, p->free[small].data[i]);
         ortc_array_deinit(&p->free[small]);
     }
-    for (size_t i = 0; i < BUCKETS; i++)
+    for (size_t i = 0; i < p->buckets; i++)
         for (block *b = p->used[i], *next; b; b = next) {
             next = b->next;
             free(b);
@@ -244,6 +269,7 @@ void ortc_mempool_destroy(ortc_mempool *p)
         next = b->next;
         free(b);
     }
+    free(p->used);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }

@@ -71,6 +71,19 @@ void ortc_platform_find_pages(void *block, size_t bytes)
     madvise((void *)(begin + HUGE_PAGE), end - begin - HUGE_PAGE, MADV_NOHUGEPAGE);
 }
 
+#ifndef MADV_POPULATE_WRITE /* of Linux 5.14; others say that they know no such thing */
+#define MADV_POPULATE_WRITE 23
+#endif
+void ortc_platform_fill_pages(void *block, size_t bytes, size_t from, size_t to)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin, end;
+    if (!from && whole_pages(block, bytes, page, &begin, &end))
+        madvise((void *)begin, end - begin, MADV_NOHUGEPAGE);
+    if (whole_pages((char *)block + from, to - from, page, &begin, &end))
+        madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
+}
+
 void ortc_platform_join_pages(void *block, size_t bytes)
 {
     uintptr_t begin, end;
@@ -116,6 +129,8 @@ void ortc_platform_interleave(void *block, size_t bytes)
 
 /* ---- Files --------------------------------------------------------------------------------------------- */
 
+#define SMALL_FILE (256 * 1024)
+
 static ortc_status file_error(ortc_error *error, int number, const char *what, const char *path)
 {
     ortc_status code = number == ENOENT || number == ENOTDIR ? ORTC_NOT_FOUND
@@ -126,7 +141,22 @@ static ortc_status file_error(ortc_error *error, int number, const char *what, c
                      strerror_r(number, buffer, sizeof buffer));
 }
 
-/* Maps an open file and closes it, also on failure. */
+/* data [bytes] becomes those of an open file. */
+static ortc_status read_descriptor(int fd, const char *path, char *data, size_t bytes, ortc_error *error)
+{
+    for (size_t n = 0; n < bytes;) {
+        const ssize_t now = read(fd, data + n, bytes - n);
+        if (now < 0 && errno == EINTR) continue;
+        if (now < 0) return file_error(error, errno, "read", path);
+        if (!now)
+            return ortc_fail(error, ORTC_IO, "'%s' became shorter while it was read: %zu bytes, expected %zu",
+                             path, n, bytes);
+        n += (size_t)now;
+    }
+    return ORTC_OK;
+}
+
+/* Maps an open file, or reads a small one, and closes it, also on failure. */
 static ortc_status map_descriptor(int fd, const char *path, bool one_name, ortc_mapping *out,
                                   ortc_error *error)
 {
@@ -146,12 +176,18 @@ static ortc_status map_descriptor(int fd, const char *path, bool one_name, ortc_
                            path, (uintmax_t)s.st_nlink);
     } else if ((uintmax_t)s.st_size > (uintmax_t)PTRDIFF_MAX) {
         status = ortc_fail(error, ORTC_LIMIT, "'%s' is too large to be mapped", path);
+    } else if (s.st_size > 0 && s.st_size <= SMALL_FILE) {
+        data = ortc_data_alloc((size_t)s.st_size);
+        status = data ? read_descriptor(fd, path, data, (size_t)s.st_size, error)
+                      : ortc_no_memory(error, (size_t)s.st_size);
+        if (status != ORTC_OK) ortc_data_free(data);
     } else if (s.st_size > 0) {
         data = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (data == MAP_FAILED) status = file_error(error, errno, "map", path);
     }
     close(fd);
-    if (status == ORTC_OK) *out = (ortc_mapping){data, (size_t)s.st_size, s.st_dev, s.st_ino};
+    if (status == ORTC_OK)
+        *out = (ortc_mapping){data, (size_t)s.st_size, s.st_dev, s.st_ino, s.st_size <= SMALL_FILE};
     return status;
 }
 
@@ -251,7 +287,11 @@ ortc_status ortc_map_file_beneath(const char *directory, const char *relative, b
 
 void ortc_unmap_file(ortc_mapping *mapping)
 {
-    if (mapping->data) munmap((void *)(uintptr_t)mapping->data, mapping->bytes);
+    void *data = (void *)(uintptr_t)mapping->data;
+    if (mapping->read)
+        ortc_data_free(data);
+    else if (data)
+        munmap(data, mapping->bytes);
     *mapping = (ortc_mapping){0};
 }
 

@@ -374,6 +374,7 @@ static ortc_status import(ortc_source *source, const ortc_stop *stop, bool descr
     ortc_status status;
 
     *out_graph = NULL;
+    if (!describe) ortc_heap_expect(bytes.bytes); /* weights are packed */
     status = bytes.bytes == 0 ? ortc_fail(error, ORTC_INVALID_MODEL, "not an ONNX model: it is empty")
                               : ortc_proto_read(bytes.data, bytes.bytes, 0, &in.arena, &model, error);
     if (status == ORTC_OK) {

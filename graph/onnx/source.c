@@ -74,7 +74,7 @@ static ortc_reader copy_reader(const ortc_reader *from)
 
 static void use_mapping(content *c)
 {
-    c->view = (ortc_source_bytes){c->mapping.data, c->mapping.bytes, c->mapping.data != NULL};
+    c->view = (ortc_source_bytes){c->mapping.data, c->mapping.bytes, c->mapping.data && !c->mapping.read};
 }
 
 /* ---- Opening ------------------------------------------------------------------------------------------- */
@@ -161,7 +161,7 @@ ortc_source_bytes ortc_source_model(const ortc_source *s) { return s->model.view
 
 static void drop(const ortc_mapping *m)
 {
-    if (m->bytes >= LEAST_DROPPED) ortc_mapping_drop(m->data, m->bytes);
+    if (!m->read && m->bytes >= LEAST_DROPPED) ortc_mapping_drop(m->data, m->bytes);
 }
 
 void ortc_source_drop(const ortc_source *s)

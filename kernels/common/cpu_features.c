@@ -1,4 +1,4 @@
-/* Detection behind cpu_features.h: CPUID leaves 1 and 7 and XCR0, read directly, because compiler built-ins
+/* Detection behind cpu_features.h: CPUID leaves 1 and 7 and XCR0, by themselves, because compiler built-ins
  * (__builtin_cpu_supports) differ between gcc and clang in what they know. Other architectures report none.
  * The result is computed on first use and kept in an atomic; two threads that race compute the same word.
  */
@@ -24,6 +24,10 @@ static _Atomic uint32_t test_mask = UINT32_MAX;
 #if defined(__linux__)
 #include <sys/syscall.h>
 #endif
+#if defined(__GLIBC__) && __has_include(<sys/platform/x86.h>) /* 2.33 */
+#include <sys/platform/x86.h>
+#define ORTC_LOADER_ASKED
+#endif
 
 /* Tiles are 8 KB of state that Linux saves for processes that ask (once; their threads and children have it
  * then). It refuses where a thread's alternate signal stack is too small for them. */
@@ -44,22 +48,52 @@ static uint64_t xcr0(void)
     return (uint64_t)hi << 32 | lo;
 }
 
+/* EAX, EBX, ECX, EDX of leaves 1 and 7, with its parts 0 and 1. Each question goes to the host of a virtual
+ * machine, which takes ten microseconds; glibc's loader has asked already. */
+typedef struct leaves {
+    uint32_t one[4], seven[4], more[4];
+} leaves;
+
+#ifdef ORTC_LOADER_ASKED
+static void read_leaves(leaves *l)
+{
+    memcpy(l->one, __x86_get_cpuid_feature_leaf(CPUID_INDEX_1)->cpuid_array, sizeof l->one);
+    memcpy(l->seven, __x86_get_cpuid_feature_leaf(CPUID_INDEX_7)->cpuid_array, sizeof l->seven);
+    memcpy(l->more, __x86_get_cpuid_feature_leaf(CPUID_INDEX_7_ECX_1)->cpuid_array, sizeof l->more);
+}
+#else
+static void read_leaves(leaves *l)
+{
+    uint32_t *v = l->one;
+    memset(l, 0, sizeof *l);
+    if (__get_cpuid_max(0, NULL) < 7) return;
+    __cpuid(1, v[0], v[1], v[2], v[3]);
+    v = l->seven;
+    __cpuid_count(7, 0, v[0], v[1], v[2], v[3]);
+    v = l->more;
+    if (l->seven[0]) __cpuid_count(7, 1, v[0], v[1], v[2], v[3]);
+}
+#endif
+
+static int is_intel(void)
+{
+    uint32_t vendor = 0;
+    return __get_cpuid_max(0, &vendor) && vendor == 0x756e6547; /* "Genu" */
+}
+
 static uint32_t detect(void)
 {
-    uint32_t a, b, c, d, bits = 0, vendor = 0;
-    /* each goes to the host of a virtual machine, which takes ten microseconds */
-    if (__get_cpuid_max(0, &vendor) < 7) return 0;
-    __cpuid(1, a, b, c, d);
+    leaves l;
+    read_leaves(&l);
+    uint32_t bits = 0;
     const uint32_t fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;
-    if ((c & (fma | osxsave | avx | f16c)) != (fma | osxsave | avx | f16c)) return 0;
+    if ((l.one[2] & (fma | osxsave | avx | f16c)) != (fma | osxsave | avx | f16c)) return 0;
     const uint64_t state = xcr0();
     if ((state & 0x6) != 0x6) return 0; /* xmm and ymm are saved */
-    __cpuid_count(7, 0, a, b, c, d);
+    const uint32_t b = l.seven[1], c = l.seven[2], d = l.seven[3], more = l.more[0];
     if (!(b & 1u << 5)) return 0;
     bits |= ORTC_CPU_AVX2;
-    uint32_t a1 = 0, b1, c1, d1;
-    if (a) __cpuid_count(7, 1, a1, b1, c1, d1);
-    if (a1 & 1u << 4) bits |= ORTC_CPU_AVX_VNNI;
+    if (more & 1u << 4) bits |= ORTC_CPU_AVX_VNNI;
     const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31, all = f | dq | bw | vl;
     if ((b & all) != all || (state & 0xe6) != 0xe6) return bits; /* opmask, upper zmm, zmm16-31 */
     bits |= ORTC_CPU_AVX512;
@@ -68,8 +102,8 @@ static uint32_t detect(void)
     const uint32_t amx = 1u << 22 | 1u << 24 | 1u << 25; /* BF16, TILE, INT8 */
     /* Intel's cores with AMX take 2 clocks for a vdpbf16ps, in which they do 4 fused multiply-adds. A virtual
      * machine may hide their tiles, yet not that they have AVX512-FP16. */
-    const uint32_t intel = 0x756e6547, fp16 = 1u << 23; /* "Genu" */
-    if ((a1 & 1u << 5) && !(vendor == intel && d & fp16)) bits |= ORTC_CPU_AVX512_BF16;
+    const uint32_t fp16 = 1u << 23;
+    if (more & 1u << 5 && !(d & fp16 && is_intel())) bits |= ORTC_CPU_AVX512_BF16;
     if ((d & amx) == amx && (state & 0x60000) == 0x60000 && may_use_tiles())
         bits |= ORTC_CPU_AMX | ORTC_CPU_AMX_F32;
     return bits;

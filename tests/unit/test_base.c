@@ -185,10 +185,22 @@ Test(base, files_are_mapped_and_dropped, .init = make_folder, .fini = remove_fol
     write_file("empty", "");
     snprintf(path, sizeof path, "%s/a", folder);
     cr_assert(ortc_map_file(path, &m, NULL) == ORTC_OK);
-    cr_expect(m.bytes == 5 && memcmp(m.data, "hello", 5) == 0);
-    ortc_mapping_drop(m.data, m.bytes);
-    cr_expect(memcmp(m.data, "hello", 5) == 0);
+    cr_expect(m.bytes == 5 && m.read && memcmp(m.data, "hello", 5) == 0);
     ortc_unmap_file(&m);
+    enum { MOST = 256 * 1024, SIZES = 3 }; /* what is read, and what is mapped */
+    static const int sizes[SIZES] = {MOST - 1, MOST, MOST + 1};
+    for (int i = 0; i < SIZES; i++) {
+        FILE *f = fopen(path, "wb");
+        cr_assert_not_null(f);
+        for (int k = 0; k < sizes[i]; k++) putc(k * 7 & 0xff, f);
+        cr_assert(fclose(f) == 0);
+        cr_assert(ortc_map_file(path, &m, NULL) == ORTC_OK && m.bytes == (size_t)sizes[i]);
+        cr_expect(m.read == (i < 2));
+        if (!m.read) ortc_mapping_drop(m.data, m.bytes);
+        for (int k = 0; k < sizes[i]; k++) cr_assert(((const uint8_t *)m.data)[k] == (k * 7 & 0xff));
+        ortc_unmap_file(&m);
+        cr_expect_null(m.data);
+    }
     snprintf(path, sizeof path, "%s/empty", folder);
     cr_expect(ortc_map_file(path, &m, NULL) == ORTC_OK && m.bytes == 0 && m.data == NULL);
     ortc_error e = ORTC_ERROR_INIT;

@@ -314,6 +314,7 @@ static void constants(const char *external)
     loaded after = load_file();
     cr_expect(after.info.n_initializers == 7 && after.info.ir_version == 14);
     const ortc_node *a = before.graph->first, *b = after.graph->first;
+    const char *first = NULL;
     cr_assert(a->n_in == 8 && b->n_in == 8 && b->in[7] == b->in[0]);
     for (int i = 0; i < 7; i++) {
         const ortc_constant *x = a->in[i]->constant, *y = b->in[i]->constant;
@@ -321,7 +322,9 @@ static void constants(const char *external)
         cr_expect(x->dtype == y->dtype && x->rank == y->rank && x->count == y->count && x->bytes == y->bytes);
         cr_expect(!x->rank || !memcmp(x->dims, y->dims, (size_t)x->rank * sizeof *x->dims));
         cr_expect(!x->bytes || !memcmp(x->data, y->data, x->bytes));
-        if (external && y->bytes && y->dtype != ORTC_STRING) cr_expect((uintptr_t)y->data % 4096 == 0);
+        if (!external || !y->bytes || y->dtype == ORTC_STRING) continue;
+        if (!first) first = y->data; /* a small file is read, not mapped */
+        cr_expect(((const char *)y->data - first) % 4096 == 0);
     }
     unload(&after);
     unload(&before);

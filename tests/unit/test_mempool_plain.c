@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "base/mempool.h"
 
@@ -230,25 +231,43 @@ static void *join(void *arg)
     return NULL;
 }
 
+/* Bytes of the huge page of a block that have memory. */
+static size_t resident(const char *block)
+{
+    enum { PAGES = ORTC_HUGE_PAGE / 4096 };
+    unsigned char in[PAGES];
+    void *page = (void *)((uintptr_t)block & ~(uintptr_t)(ORTC_HUGE_PAGE - 1));
+    size_t n = 0;
+    if (mincore(page, ORTC_HUGE_PAGE, in)) return SIZE_MAX;
+    for (int i = 0; i < PAGES; i++) n += in[i] & 1;
+    return n * 4096;
+}
+
 /* In a process that has asked for little so far. */
 static void test_expectations(void)
 {
-    enum { BYTES = 100000 };
+    enum { BYTES = 100000, SMALL = 256 << 10 };
+    const uintptr_t page = ~(uintptr_t)(ORTC_HUGE_PAGE - 1);
     char *few = ortc_alloc_aligned(BYTES);
     ortc_heap_expect(1000);
     char *before = ortc_alloc_aligned(BYTES);
-    ortc_heap_expect((size_t)1 << 20);
-    char *a = ortc_alloc_aligned(BYTES), *b = ortc_alloc_aligned(BYTES);
-    check(few && before && a && b, "the heap has memory", "it has none");
+    check(few && before, "the heap has memory", "it has none");
     if (ortc_heap_least != SIZE_MAX) {
-        const uintptr_t page = ~(uintptr_t)(ORTC_HUGE_PAGE - 1);
-        check(((uintptr_t)a & page) == ((uintptr_t)b & page), "expected blocks share a huge page",
-              "they do not");
-        check(((uintptr_t)few & page) != ((uintptr_t)a & page) &&
-                  ((uintptr_t)before & page) != ((uintptr_t)a & page),
-              "few blocks are the C library's", "they are not");
+        memset(few, 1, BYTES), memset(before, 1, BYTES);
+        check(((uintptr_t)few & page) == ((uintptr_t)before & page), "blocks lie together", "they do not");
+        check(resident(few) <= SMALL && !ortc_heap_join() && resident(few) <= SMALL,
+              "few blocks have small pages", "they have more");
     }
     ortc_free_aligned(few, BYTES), ortc_free_aligned(before, BYTES);
+    ortc_heap_trim();
+    ortc_heap_expect((size_t)1 << 20);
+    char *a = ortc_alloc_aligned(BYTES), *b = ortc_alloc_aligned(BYTES);
+    check(a && b, "the heap has memory", "it has none");
+    if (ortc_heap_least != SIZE_MAX) {
+        memset(a, 1, BYTES), memset(b, 1, BYTES);
+        check(((uintptr_t)a & page) == ((uintptr_t)b & page) && ortc_heap_join() && !ortc_heap_join(),
+              "expected blocks share a huge page", "they do not");
+    }
     ortc_free_aligned(a, BYTES), ortc_free_aligned(b, BYTES);
 }
 
