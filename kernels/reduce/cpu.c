@@ -202,9 +202,38 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+/* Units u .. stop of the n results that begin `at` elements into a line of `kept`, folded into acc; `reduced`
+ * goes along. */
+static void fold_lines(const reduce_job *j, const ortc_walk *kept, ortc_walk *reduced, int64_t at, int64_t n,
+                       int64_t u, int64_t stop, const float *top, float *scratch, float *acc)
+{
+    for (int64_t k = 0; k < n; k++) acc[k] = (float)neutral(j);
+    while (u < stop) { /* along the last reduced dim they lie evenly: some together */
+        const int32_t d = reduced->rank - 1;
+        const int64_t step = d < 0 ? 0 : reduced->step[0][d];
+        int64_t lines = d < 0 ? 1 : reduced->dims[d] - reduced->index[d];
+        lines = lines < stop - u ? lines : stop - u;
+        if (j->type != ORTC_FLOAT_F32) lines = lines < PIECE / TILE ? lines : PIECE / TILE;
+        const float *x = read_lines(j, kept->at[0] + reduced->at[0] + at, n, lines, step, scratch);
+        j->body->line[j->fold]((size_t)n, (size_t)lines, (size_t)(j->type == ORTC_FLOAT_F32 ? step : TILE), x,
+                               top, acc);
+        if (d >= 0) reduced->index[d] += lines - 1, reduced->at[0] += (lines - 1) * step;
+        ortc_walk_next(reduced);
+        u += lines;
+    }
+}
+
+/* Lines so few that f64 has nothing to join, and results that are what they fold to, or a number of them. */
+static bool is_straight(const reduce_job *j)
+{
+    return j->type == ORTC_FLOAT_F32 && j->splits == 1 && j->units <= LINES && j->what != L2 &&
+           j->what != LOG_SUM && j->what != LOG_SUM_EXP;
+}
+
 static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const reduce_job *j = arg;
+    const bool straight = is_straight(j);
     double sum[TILE], wide[TILE];
     float acc[TILE];
     for (int64_t task = begin; task < end; task++) {
@@ -214,27 +243,19 @@ static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                       at = tile * TILE;
         const int64_t n = j->dims.width - at < TILE ? j->dims.width - at : TILE,
                       first = place * j->dims.width + at;
+        const float *top = j->top ? j->top + first : NULL;
         ortc_walk kept = j->dims.kept, reduced = j->dims.reduced;
         ortc_walk_seek(&kept, place);
+        if (straight) {
+            float *y = (float *)j->y->data + first, each = (float)j->units;
+            fold_lines(j, &kept, &reduced, at, n, 0, j->units, top, scratch, y);
+            for (int64_t k = 0; j->what == MEAN && k < n; k++) y[k] /= each;
+            continue;
+        }
         if (from < to) ortc_walk_seek(&reduced, from);
         for (int64_t k = 0; k < n; k++) sum[k] = neutral(j);
-        for (int64_t u = from; u < to;) {
-            const int64_t stop = u + LINES < to ? u + LINES : to;
-            for (int64_t k = 0; k < n; k++) acc[k] = (float)neutral(j);
-            while (u < stop) { /* along the last reduced dim they lie evenly: some together */
-                const int32_t d = reduced.rank - 1;
-                const int64_t step = d < 0 ? 0 : reduced.step[0][d];
-                int64_t lines = d < 0 ? 1 : reduced.dims[d] - reduced.index[d];
-                lines = lines < stop - u ? lines : stop - u;
-                if (j->type != ORTC_FLOAT_F32) lines = lines < PIECE / TILE ? lines : PIECE / TILE;
-                const float *x = read_lines(j, kept.at[0] + reduced.at[0] + at, n, lines, step, scratch);
-                j->body->line[j->fold]((size_t)n, (size_t)lines,
-                                       (size_t)(j->type == ORTC_FLOAT_F32 ? step : TILE), x,
-                                       j->top ? j->top + first : NULL, acc);
-                if (d >= 0) reduced.index[d] += lines - 1, reduced.at[0] += (lines - 1) * step;
-                ortc_walk_next(&reduced);
-                u += lines;
-            }
+        for (int64_t u = from; u < to; u += LINES) {
+            fold_lines(j, &kept, &reduced, at, n, u, u + LINES < to ? u + LINES : to, top, scratch, acc);
             for (int64_t k = 0; k < n; k++) wide[k] = (double)acc[k];
             join(j, n, sum, wide);
         }
