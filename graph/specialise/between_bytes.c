@@ -1,7 +1,8 @@
-/* graph/specialise/between_bytes.c: what reads integers of 8 bits as numbers: means of channels that become
- * such integers again, and normalisations.
+/* graph/specialise/between_bytes.c: what reads integers of 8 bits as numbers: means of channels and windows
+ * that become such integers again, and normalisations.
  *
  *   QuantizeLinear(GlobalAveragePool(DequantizeLinear(x)))     or ReduceMean of all but images and channels
+ *   QuantizeLinear(AveragePool(DequantizeLinear(x)))
  *   LayerNormalization(DequantizeLinear(x), scale, bias)       RMS-, Instance- and GroupNormalization, too
  *
  * become one node, a group of these, which reads bytes; what follows a normalisation is its epilogue later.
@@ -39,7 +40,8 @@ static bool read_group(ortc_specialise *s, ortc_node *n, ortc_node **behind)
 {
     *behind = NULL;
     if (normalises(n)) return true;
-    if (n->n_in < 1 || !n->in[0] || n->epilogue || !ortc_averages(n, n->in[0])) return false;
+    if (n->n_in < 1 || !n->in[0] || n->epilogue) return false;
+    if (!ortc_averages(n, n->in[0]) && !ortc_is_op(n, "AveragePool")) return false;
     *behind = quantises(n->out[0]);
     return *behind && s->together(s->arg, n, *behind);
 }

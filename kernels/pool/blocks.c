@@ -44,15 +44,16 @@ typedef struct task {
     size_t lanes;
 } task;
 
-/* How many places of the window at o count. */
-static double counted(const ortc_pool_blocks *p, const int64_t *o)
+double ortc_pool_counted(const ortc_pool_blocks *p, const int64_t *o)
 {
     const ortc_window_extents *e = &p->extents;
     double n = 1;
     for (int i = 0; i < 3; i++) {
         const int64_t step = e->dilation[i], first = o[i] * e->stride[i] - e->pad[i];
-        const int64_t from = p->before || first >= 0 ? 0 : (step - 1 - first) / step;
-        const int64_t to = p->limit[i] > first ? (p->limit[i] - 1 - first) / step + 1 : 0;
+        const int64_t before = p->before || first >= 0 ? 0 : -first,
+                      within = p->limit[i] > first ? p->limit[i] - first : 0; /* in places */
+        const int64_t from = step == 1 ? before : (before + step - 1) / step,
+                      to = step == 1 ? within : (within + step - 1) / step;
         const int64_t some = (to < e->kernel[i] ? to : e->kernel[i]) - from;
         n *= some > 0 ? (double)some : 0;
     }
@@ -83,11 +84,12 @@ static void one_run(void *arg, const ortc_window_run *r)
     const int64_t *out = p->extents.out, at = (r->o[0] * out[1] + r->o[1]) * out[2] + r->o[2];
     const ortc_pool_window w = {.taps = (size_t)r->taps,
                                 .tap = r->tap,
-                                .count = p->fold == ORTC_POOL_MEAN ? (float)counted(p, r->o) : 1,
+                                .count = p->fold == ORTC_POOL_MEAN ? (float)ortc_pool_counted(p, r->o) : 1,
                                 .lanes = t->lanes,
                                 .y = t->y + at * t->j->pixel,
-                                .y_step = (size_t)(r->y_step * ORTC_BLOCK)};
-    p->uk->window[p->fold][p->type]((size_t)r->n, &w);
+                                .y_step = (size_t)(r->y_step * ORTC_BLOCK),
+                                .between = p->between};
+    (p->between ? p->uk->between : p->uk->window[p->fold][p->type])((size_t)r->n, &w);
 }
 
 static void global_block(const job *j, int64_t block, size_t lanes)
@@ -119,7 +121,10 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
     float lowest[ORTC_BLOCK];
     char fill[ORTC_BLOCK * sizeof(float)];
     for (int c = 0; c < ORTC_BLOCK; c++) lowest[c] = -INFINITY;
-    ortc_convert_get()->narrow[p->type](ORTC_BLOCK, p->fold == ORTC_POOL_MAX ? lowest : zeros, fill);
+    if (p->between)
+        memset(fill, p->between->x_zero, ORTC_BLOCK);
+    else
+        ortc_convert_get()->narrow[p->type](ORTC_BLOCK, p->fold == ORTC_POOL_MAX ? lowest : zeros, fill);
     for (int64_t i = begin; i < end; i++) {
         int64_t rest = i;
         const int64_t row = rest % p->row_tasks * p->rows;
@@ -143,7 +148,7 @@ int32_t ortc_pool_blocks_run(const ortc_pool_blocks *p, const void *x, void *y,
                                                  ortc_parallel_fn body, void *arg),
                              void *context)
 {
-    job j = {p, x, y, ORTC_BLOCK * (p->type == ORTC_FLOAT_F32 ? 4 : 2)};
+    job j = {p, x, y, ORTC_BLOCK * (p->between ? 1 : p->type == ORTC_FLOAT_F32 ? 4 : 2)};
     return parallel(context, p->images * p->blocks * (p->global ? 1 : p->extents.out[0]) * p->row_tasks,
                     p->grain, body, &j);
 }

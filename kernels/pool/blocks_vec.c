@@ -1,5 +1,5 @@
 /* Pools over blocks (blocks.h), a body for every instruction set: four pixels at a time, so that their folds
- * do not wait for each other. A NaN under a window makes its maximum NaN. */
+ * do not wait for each other. A NaN under a window makes its maximum NaN. Sums of bytes are exact. */
 #include "kernels/pool/blocks.h"
 
 #include "kernels/common/vector/convert.h"
@@ -102,6 +102,93 @@ VFN void all(const int how, const int type, size_t n, const void *from, float *a
     }
 }
 
+/* What ends a sum of bytes. The quotient of the operators' own steps, three roundings, is below 512, or all
+ * ends in the same bound; a product with one factor is off by less than 2^-11 then. */
+typedef struct ends {
+    vi32 zeros, y_zero; /* zeros: what zero points add to a sum */
+    vf32 factor, near, count, x_scale, y_scale, low, high;
+} ends;
+
+VFN ends ends_of(const ortc_pool_window *w)
+{
+    const ortc_pool_between *b = w->between;
+    const float f = (float)((double)b->x_scale / ((double)w->count * (double)b->y_scale));
+    const int quick = f > 0x1p-100f && f < 0x1p100f, least = b->y_signed ? -128 : 0;
+    return (ends){.zeros = v_set_i32((int32_t)w->taps * b->x_zero),
+                  .y_zero = v_set_i32(b->y_zero),
+                  .factor = v_set_f32(quick ? f : 0),
+                  .near = v_set_f32(quick ? 0.5f - 0x1p-11f : -1),
+                  .count = v_set_f32(w->count),
+                  .x_scale = v_set_f32(b->x_scale),
+                  .y_scale = v_set_f32(b->y_scale),
+                  .low = v_set_f32((float)(least - b->y_zero)),
+                  .high = v_set_f32((float)(least + 255 - b->y_zero))};
+}
+
+/* As the operators do it; where nothing counts, it is NaN, which becomes 0, as of a cast. */
+VFN vf32 quotient(const ends *k, vf32 s)
+{
+    const vf32 q = v_rint(v_div(v_mul(v_div(s, k->count), k->x_scale), k->y_scale));
+    return v_sel(v_is_nan(q), v_neg(v_f32_of_i32(k->y_zero)), q);
+}
+VFN vi32 bounded(const ends *k, vf32 q)
+{
+    return v_add(v_i32_within(v_min(k->high, v_max(k->low, q))), k->y_zero);
+}
+
+VFN vi32 load_byte(const int is_signed, const char *p, size_t n)
+{
+    return is_signed ? v_load_i8((const int8_t *)p, n) : v_load_u8((const uint8_t *)p, n);
+}
+#define FIRST_BYTE(p) vi32 s##p = load_byte(is_signed, x + (p)*step, left);
+#define ADD_BYTE(p) s##p = v_add(s##p, load_byte(is_signed, x + (p)*step, left));
+#define NUMBER(p) \
+    const vf32 f##p = v_f32_of_i32(v_sub(s##p, k.zeros)), v##p = v_mul(f##p, k.factor); \
+    vf32 q##p = v_rint(v##p);
+#define OFF(p) off = v_max(off, v_abs(v_sub(v##p, q##p)));
+#define AGAIN(p) q##p = quotient(&k, f##p);
+#define STORE_BYTE(p) \
+    v_store_i8((int8_t *)y + (ptrdiff_t)(at + (p)) * y_step, v_keep_i32(bounded(&k, q##p), keep, 0), left);
+#define BYTES(some, EACH) \
+    for (; n - at >= (some); at += (some)) { \
+        ptrdiff_t step; \
+        const char *x; \
+        MOVE(w->tap[0]); \
+        EACH(FIRST_BYTE) \
+        for (size_t t = 1; t < w->taps; t++) { \
+            MOVE(w->tap[t]); \
+            EACH(ADD_BYTE) \
+        } \
+        EACH(NUMBER) \
+        vf32 off = v_set_f32(0); \
+        EACH(OFF) \
+        if (__builtin_expect(v_any(v_lt(k.near, off)), 0)) { \
+            EACH(AGAIN) \
+        } \
+        EACH(STORE_BYTE) \
+    }
+
+VFN void mean_of_bytes(const int is_signed, size_t n, const ortc_pool_window *w)
+{
+    const size_t size = 1;
+    const ptrdiff_t y_step = (ptrdiff_t)w->y_step;
+    const ends k = ends_of(w);
+    for (size_t c = 0; c < ORTC_BLOCK; c += v_lanes()) {
+        const size_t left = ORTC_BLOCK - c, keep = w->lanes > c ? w->lanes - c : 0;
+        char *y = (char *)w->y + c;
+        size_t at = 0;
+        BYTES(4, EACH_4)
+        BYTES(1, EACH_1)
+    }
+}
+static void between(size_t n, const ortc_pool_window *w)
+{
+    if (w->between->x_signed)
+        mean_of_bytes(1, n, w);
+    else
+        mean_of_bytes(0, n, w);
+}
+
 #define BODIES(how, type) \
     static void window_##how##_##type(size_t n, const ortc_pool_window *w) \
     { \
@@ -123,4 +210,5 @@ BODIES(MEAN, F16)
 BODIES(MEAN, BF16)
 
 const ortc_pool_blocks_uk V_NAME(ortc_pool_blocks_uk) = {{OF(window, MAX), OF(window, MEAN)},
-                                                         {OF(all, MAX), OF(all, MEAN)}};
+                                                         {OF(all, MAX), OF(all, MEAN)},
+                                                         between};

@@ -1,10 +1,12 @@
 /* kernels/pool/bytes.h: MaxPool of integers of 8 bits on the cpu (bytes.c), means of channels of theirs
- * (means.c), and the bodies of both (bytes_vec.c). */
+ * (means.c), the bodies of both (bytes_vec.c), and means of windows (averages.c). */
 #ifndef ORTC_KERNELS_POOL_BYTES_H
 #define ORTC_KERNELS_POOL_BYTES_H
 
+#include "kernels/common/dequantised.h"
 #include "kernels/common/uk.h"
 #include "kernels/common/window_runs.h"
+#include "kernels/pool/blocks.h"
 #include "ortc/op.h"
 
 typedef struct ortc_pool_bytes {
@@ -21,6 +23,17 @@ typedef struct ortc_pool_bytes {
 } ortc_pool_bytes;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_pool_bytes)
 
-extern const ortc_kernel ortc_cpu_pool_bytes, ortc_cpu_pool_means;
+/* A group of DequantizeLinear, `mean`, and QuantizeLinear, both by one scale that is known, of at least one
+ * spatial dim. 0: it is none. */
+typedef struct ortc_pool_group {
+    const ortc_node *mean;
+    ortc_port y; /* its result, */
+    ortc_port x; /* and what it reads */
+    int32_t port;
+    ortc_pool_between between;
+} ortc_pool_group;
+int ortc_pool_read_group(const ortc_node *, ortc_pool_group *out);
+
+extern const ortc_kernel ortc_cpu_pool_bytes, ortc_cpu_pool_means, ortc_cpu_pool_averages;
 
 #endif

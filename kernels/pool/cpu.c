@@ -341,4 +341,5 @@ ORTC_KERNELS(cpu, pool, ORTC_KERNEL("MaxPool", 22, ORTC_NEWEST, (F, ORTC_TYPES_A
              ORTC_KERNEL("AveragePool", 22, ORTC_NEWEST, (F), &pool_cpu),
              ORTC_KERNEL("GlobalMaxPool", 22, ORTC_NEWEST, (F), &pool_cpu),
              ORTC_KERNEL("GlobalAveragePool", 22, ORTC_NEWEST, (F), &pool_cpu),
-             ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &ortc_cpu_pool_means));
+             ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &ortc_cpu_pool_means),
+             ORTC_KERNEL_IN("ortc", "Group", 1, 1, (ORTC_TYPES_ANY), &ortc_cpu_pool_averages));

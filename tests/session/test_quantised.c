@@ -35,7 +35,7 @@ TestSuite(quantised, .init = setup, .fini = teardown);
 
 typedef struct dims {
     int32_t rank;
-    int64_t at[4];
+    int64_t at[5];
 } dims;
 #define D(...) ((dims){sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}})
 static const dims none = {0, {0}};
@@ -119,7 +119,8 @@ static ortc_edge *weights(ortc_dtype t, dims d, int64_t scales, int64_t axis, in
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
-static bool by_passes; /* the cpu's graph is as a loaded model's */
+static bool by_passes;     /* the cpu's graph is as a loaded model's */
+static const char *chosen; /* of ortc_session_options.choose, on the cpu */
 
 static ortc_session *session(const char *providers, ortc_graph **copy)
 {
@@ -134,6 +135,7 @@ static ortc_session *session(const char *providers, ortc_graph **copy)
     }
     ortc_session_options o = ORTC_SESSION_OPTIONS_INIT;
     o.providers = providers;
+    o.choose = &chosen, o.n_choose = chosen && !strcmp(providers, "cpu");
     cr_assert_eq(ortc_session_from_graph(&store, *copy, &o, &s, &e), ORTC_OK, "%s", e.text);
     return s;
 }
@@ -494,6 +496,46 @@ Test(quantised, means_of_channels_go_from_bytes_to_bytes)
         x = through(apply("GlobalAveragePool", x, NULL, NULL), ORTC_U8, 1, 100);
         check("in blocks", x, POOLED, 1, 0, 0.011F);
     }
+}
+
+/* Windows, plain and in blocks, with what the standard does at their ends. */
+Test(quantised, means_of_windows_go_from_bytes_to_bytes)
+{
+#define WINDOWED "DequantizeLinear AveragePool QuantizeLinear"
+    static const struct {
+        dims x;
+        int64_t kernel[3], strides[3], pads[6], dilations[3];
+        int include, ceil;
+    } all[] = {
+        {D(2, 20, 7, 9), {3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 0, 0},
+        {D(1, 33, 8, 11), {3, 2}, {2, 1}, {1, 0, 1, 1}, {1, 1}, 1, 0},
+        {D(1, 16, 9, 8), {2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}, 0, 1},
+        {D(1, 5, 9, 10), {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 2}, 1, 1},
+        {D(3, 17, 29), {4}, {3}, {2, 1}, {1}, 0, 0},
+        {D(1, 18, 4, 5, 6), {2, 3, 2}, {1, 2, 1}, {1, 1, 0, 0, 1, 1}, {1, 1, 1}, 0, 0},
+    };
+    static const ortc_dtype types[] = {ORTC_U8, ORTC_I8};
+    for (size_t i = 0; i < ORTC_LENGTH(all); i++)
+        for (int k = 0; k < 12; k++) {
+            const ortc_dtype from = types[k / 2 % 2], to = types[k % 2];
+            const size_t spatial = (size_t)all[i].x.rank - 2;
+            chosen = k / 4 == 0 ? "*=pool.averages@plain" : NULL;
+            ortc_edge *x = through(input("x", all[i].x), from, 2, k % 3 ? 12 : -3);
+            if (k / 4 == 1) { /* in blocks */
+                const dims w = {all[i].x.rank, {21, all[i].x.at[1], 1, 1, 1}};
+                x = through(apply("Conv", x, weights(ORTC_I8, w, 0, 0, 0), NULL), from, 21,
+                            12); /* no sum is next to a half */
+            }
+            x = apply("AveragePool", x, NULL, NULL);
+            with_ints(x, "kernel_shape", spatial, all[i].kernel);
+            with_ints(x, "strides", spatial, all[i].strides);
+            with_ints(x, "pads", 2 * spatial, all[i].pads);
+            with_ints(x, "dilations", spatial, all[i].dilations);
+            with_int(with_int(x, "count_include_pad", all[i].include), "ceil_mode", all[i].ceil);
+            check("windows", through(x, to, k / 4 == 2 ? 2 : 1, 3), WINDOWED, 1, 0,
+                  k / 4 == 2 ? 0.021F : 0.011F);
+        }
+    chosen = NULL;
 }
 
 Test(quantised, other_means_stay_as_they_are)
