@@ -7,6 +7,7 @@ const ortc_specialise_pass ortc_specialise_passes[] = {
     {"integer-moves", ortc_pass_integer_moves},
     {"integer-products", ortc_pass_integer_products}, /* whose epilogues are more than its own */
     {"between-bytes", ortc_pass_between_bytes},
+    {"own-dequantised", ortc_pass_own_dequantised}, /* for those that follow */
     {"half-values", ortc_pass_half_values},
     {"fuse-epilogue", ortc_pass_fuse_epilogue},
     {"sibling-products", ortc_pass_sibling_products}, /* with their epilogues */

@@ -43,6 +43,7 @@ ortc_status ortc_pass_integer_moves(ortc_specialise *);
 ortc_status ortc_pass_integer_products(ortc_specialise *);
 ortc_status ortc_pass_sibling_products(ortc_specialise *);
 ortc_status ortc_pass_between_bytes(ortc_specialise *);
+ortc_status ortc_pass_own_dequantised(ortc_specialise *);
 ortc_status ortc_pass_squeeze_excite(ortc_specialise *);
 /* Whether n makes of x the mean of each channel (squeeze_excite.c). */
 bool ortc_averages(const ortc_node *n, const ortc_edge *x);

@@ -1,6 +1,6 @@
 /* kernels/pool/averages.c: means of windows of 8 bits on the cpu, from bytes to bytes: a group of
- * DequantizeLinear, AveragePool and QuantizeLinear (graph/specialise/between_bytes.c). Sums are exact, as those
- * of means.c. In blocks of channels they are those of blocks.h; a plain image goes window by window.
+ * DequantizeLinear, AveragePool and QuantizeLinear (graph/specialise/between_bytes.c). Sums are exact, as
+ * those of means.c. In blocks of channels they are those of blocks.h; a plain image goes window by window.
  */
 #include <math.h>
 #include <stdlib.h>

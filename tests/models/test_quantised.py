@@ -91,7 +91,7 @@ CNN = {"conv_integer": 13, "matmul_integer.packed": 1, "gemm.packed": 0}
 GATED = {"conv_integer": 8, "matmul_integer.packed": 1, "gemm.packed": 0, "program": 1, "pool.means": 1}  # x's bytes; else epilogues
 for name, how in FORMS.items():
     # two of the four values of a join come from 8 bits of other scales, and, unless they are symmetric, what is added up, too
-    joins = {"conv_integer": 8, "matmul_integer.packed": 1, "program": 5 if how.get("symmetric") else 9, "pool.means": 1}
+    joins = {"conv_integer": 8, "matmul_integer.packed": 1, "program": 3 if how.get("symmetric") else 7, "pool.means": 1}
     for form in ("qdq", "qlinear"):
         for what, model, steps in (("convolutions", cnn, CNN), ("gates and residuals", gated, GATED), ("halves and joins", joined, joins)):
             check(f"{what}, {form}, {name}", lambda how=how, m=model, f=form, s=steps: as_others(quantised(m(), f, **how), s, 0.02))

@@ -554,6 +554,35 @@ Test(quantised, other_means_stay_as_they_are)
     check("moved", through(x, ORTC_U8, 1, 100), REDUCED, 0, 0, 0.011F);
 }
 
+/* ---- Read by several ----------------------------------------------------------------------------------- */
+
+/* Residuals and roundings of one value read its bytes, each for itself, but of one that has a scale for each
+ * channel, or where they meet again. */
+Test(quantised, readers_have_numbers_of_their_own)
+{
+    ortc_edge *x = through(input("x", D(1, 16, 6, 7)), ORTC_U8, 2, 120), *made[2];
+    for (int i = 0; i < 2; i++) {
+        ortc_edge *y = apply("Conv", x, weights(ORTC_I8, D(16, 16, 1, 1), 0, 0, 0), NULL);
+        made[i] = through(apply("Add", y, x, NULL), ORTC_U8, 20 + i, 120);
+    }
+    check("two residuals", through(apply("Add", made[0], made[1], NULL), ORTC_U8, 30, 120), "ConvInteger", 2,
+          3, 0.61F);
+    x = through(input("x", D(5, 40)), ORTC_U8, 2, 120);
+    ortc_edge *a = through(x, ORTC_I8, 3, 3), *b = through(x, ORTC_U8, 4, 3);
+    check("two roundings", with_int(apply("Concat", a, b, NULL), "axis", 0),
+          "DequantizeLinear QuantizeLinear DequantizeLinear", 2, 4, 0.0401F);
+    x = quantise(input("x", D(5, 40)), ORTC_U8, 2, 120);
+    x = with_int(apply("DequantizeLinear", x, constant(ORTC_F32, D(40), 1), constant(ORTC_U8, D(40), 120)),
+                 "axis", 1);
+    a = through(x, ORTC_I8, 3, 3), b = through(x, ORTC_U8, 4, 3);
+    check("a scale for each channel", with_int(apply("Concat", a, b, NULL), "axis", 0),
+          "QuantizeLinear DequantizeLinear", 3, 4, 0.0401F);
+    x = through(input("x", D(5, 40)), ORTC_U8, 2, 120);
+    a = through(apply("Sigmoid", x, NULL, NULL), ORTC_U8, 1, 0);
+    check("what meets again", apply("Mul", x, a, NULL),
+          "QuantizeLinear DequantizeLinear Sigmoid QuantizeLinear DequantizeLinear Mul", 1, 1, 0.0301F);
+}
+
 /* ---- Windows that see one pixel, or all ---------------------------------------------------------------- */
 
 /* Few channels mixed pixel by pixel, with long rows of one channel to end; an image that one window sees. */
