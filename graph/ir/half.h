@@ -39,6 +39,32 @@ static inline uint16_t ortc_half_encode(double v, ortc_dtype t)
     return (uint16_t)(code | (signbit(v) ? 0x8000 : 0));
 }
 
+/* The same of f16 and f32, quickly, for tensors. */
+static inline float ortc_f16_decode(uint16_t code)
+{
+    uint32_t bits = (uint32_t)(code & 0x7fff) << 13;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    v *= 0x1p112f; /* denormals, too */
+    memcpy(&bits, &v, sizeof bits);
+    bits |= ((code & 0x7c00) == 0x7c00 ? 0x7f800000u : 0) | (uint32_t)(code & 0x8000) << 16;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+static inline uint16_t ortc_f16_encode(float v)
+{
+    const float magnitude = fabsf(v), small = magnitude + 0.5f; /* whose last bit is 2^-24 */
+    uint32_t bits, low;
+    memcpy(&bits, &magnitude, sizeof bits);
+    memcpy(&low, &small, sizeof low);
+    const uint32_t usual = (bits - 0x38000000u + 0xfff + (bits >> 13 & 1)) >> 13,
+                   large = bits > 0x7f800000u    ? 0x7e00
+                           : bits == 0x7f800000u ? 0x7c00
+                                                 : 0x7bff;
+    const uint32_t code = bits < 0x38800000u ? low - 0x3f000000u : bits >= 0x477ff000u ? large : usual;
+    return (uint16_t)(code | (signbit(v) ? 0x8000 : 0));
+}
+
 /* The same of an f32 as bf16, quickly, for tensors; a NaN keeps what it can. Without branches: compilers make
  * vectors of it. */
 static inline uint16_t ortc_bf16_encode(float v)

@@ -5,8 +5,8 @@
  *     = conv(x, W * f) + (b - mean) * f + shift
  *
  * Source: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
- * Inference", section 3.2. Factors are computed in double and rounded once. f32 and f64 only: a
- * half-precision weight times a large factor could leave its range, so those keep their BatchNormalization.
+ * Inference", section 3.2. Factors are computed in double and rounded once. Where weights of half precision
+ * would leave its range, the BatchNormalization stays.
  */
 #include "weights.h"
 
@@ -43,6 +43,24 @@ static int64_t channel_of(const filters *f, int64_t i)
     return i / each / rows * each + i % each;
 }
 
+/* Whether all filters keep their precision: `from` W times by[], which is in `to`. */
+static bool all_keep(const filters *f, ortc_dtype t, const void *to, const void *bias, const double *by)
+{
+    const int64_t run = run_of(f), runs = f->w->count / run;
+    double *largest = calloc((size_t)f->channels, sizeof *largest);
+    bool keep = largest;
+    for (int64_t i = 0; keep && i < runs; i++) {
+        const double v = ortc_weights_largest(t, to, i * run, run);
+        double *of = &largest[channel_of(f, i)];
+        *of = v > *of || isnan(v) ? v : *of;
+    }
+    for (int64_t c = 0; keep && c < f->channels; c++)
+        keep = (ortc_weights_keep(t, largest[c]) || (fabs(by[c]) >= 1 && largest[c] < 65504)) &&
+               fabs(ortc_weights_read(t, bias, c)) < 65504;
+    free(largest);
+    return keep;
+}
+
 static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
 {
     const ortc_edge *we = ortc_node_in_edge(conv, 1), *be = ortc_node_in_edge(conv, 2);
@@ -71,7 +89,13 @@ static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
     const int64_t run = run_of(&f);
     for (int64_t i = 0; i < w->count / run; i++)
         ortc_weights_scale(t, w->data, weights, i * run, run, by[channel_of(&f, i)]);
+    const bool good = t != ORTC_F16 || all_keep(&f, t, weights, bias, by);
     free(by);
+    if (!good) {
+        ortc_data_free(weights);
+        ortc_data_free(bias);
+        return ORTC_OK;
+    }
     ortc_edge *new_w = ortc_graph_constant_take(p->graph, t, w->rank, w->dims, weights, w->bytes, p->error);
     ortc_edge *new_b = ortc_graph_constant_take(p->graph, t, 1, &channels, bias, (size_t)channels * element,
                                                 p->error);

@@ -8,8 +8,9 @@
  * Networks that are trained with parallel branches are often exported with them (RepVGG, MobileOne, RepViT,
  * FastViT). A Conv whose result others read stays, and so do SAME_UPPER and SAME_LOWER.
  *
- * Source: Ding et al., "RepVGG: Making VGG-style ConvNets Great Again", section 3.3. f32 and f64 only,
- * computed in double and rounded at each step; factors that are no numbers of a usual size stay.
+ * Source: Ding et al., "RepVGG: Making VGG-style ConvNets Great Again", section 3.3. Computed in double and
+ * rounded at each step, of half precision to f32, and once to it; where that leaves its range, and where
+ * factors are no numbers of a usual size, all stays.
  */
 #include "weights.h"
 #include "windows.h"
@@ -149,13 +150,20 @@ static void add_to(ortc_dtype t, void *to, double v)
     ortc_weights_write(t, to, 0, ortc_weights_read(t, to, 0) + v);
 }
 
-/* to[i * to_step] += sign * from[i * from_step]; `from` of any alignment. */
+/* What new weights are computed in. */
+static ortc_dtype own_type(ortc_dtype t) { return ortc_weights_half(t) ? ORTC_F32 : t; }
+
+/* to[i * to_step] += sign * from[i * from_step]; `from`, of type t, of any alignment. */
 static void add_run(ortc_dtype t, void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n,
                     double sign)
 {
     double *wide = to;
     float *narrow = to;
-    if (t == ORTC_F64)
+    if (ortc_weights_half(t))
+        for (int64_t i = 0; i < n; i++)
+            narrow[i * to_step] = (float)(narrow[i * to_step] +
+                                          sign * ortc_weights_read(t, from, i * from_step));
+    else if (t == ORTC_F64)
         for (int64_t i = 0; i < n; i++)
             wide[i * to_step] += sign * ortc_weights_read(ORTC_F64, from, i * from_step);
     else
@@ -170,7 +178,8 @@ static void add_branch(const linear *h, const step *s, int64_t m, char *row, voi
     const linear *l = &s->branch;
     const ortc_window_axis *a = h->axes, *b = l->axes;
     const int64_t taps = a[0].taps * a[1].taps * a[2].taps, own = b[0].taps * b[1].taps * b[2].taps;
-    const size_t element = ortc_dtype_bits(h->t) / 8;
+    const ortc_dtype t = own_type(h->t);
+    const size_t element = ortc_dtype_bits(t) / 8, given = ortc_dtype_bits(h->t) / 8;
     /* the branch's channels among those of the Conv's group */
     const int64_t first = m / (h->filters / l->group) * l->channels -
                           m / (h->filters / h->group) * h->channels;
@@ -180,19 +189,20 @@ static void add_branch(const linear *h, const step *s, int64_t m, char *row, voi
                       r = s->at[2] + i % b[2].taps * s->apart[2];
         void *to = row + (size_t)(first * taps + (p * a[1].taps + q) * a[2].taps + r) * element;
         if (l->w)
-            add_run(h->t, to, taps, (const char *)l->w->data + (size_t)(m * l->channels * own + i) * element,
+            add_run(h->t, to, taps, (const char *)l->w->data + (size_t)(m * l->channels * own + i) * given,
                     own, l->channels, s->sign);
         else
-            add_to(h->t, to, s->sign * (l->normalises ? ortc_batchnorm_by(&l->norm, m) : 1));
+            add_to(t, to, s->sign * (l->normalises ? ortc_batchnorm_by(&l->norm, m) : 1));
     }
-    if (l->b) add_to(h->t, bias, s->sign * ortc_weights_read(l->t, l->b->data, m));
-    if (l->normalises) add_to(h->t, bias, s->sign * ortc_batchnorm_of(&l->norm, m, 0));
+    if (l->b) add_to(t, bias, s->sign * ortc_weights_read(l->t, l->b->data, m));
+    if (l->normalises) add_to(t, bias, s->sign * ortc_batchnorm_of(&l->norm, m, 0));
 }
 
 /* Does a step to W and b, which are ours. */
 static void take(const linear *h, const step *s, char *w, char *b)
 {
-    const size_t element = ortc_dtype_bits(h->t) / 8;
+    const ortc_dtype t = own_type(h->t);
+    const size_t element = ortc_dtype_bits(t) / 8;
     const int64_t each = h->w->count / h->filters;
     for (int64_t m = 0; m < h->filters; m++) {
         char *row = w + (size_t)(m * each) * element, *bias = b + (size_t)m * element;
@@ -200,41 +210,75 @@ static void take(const linear *h, const step *s, char *w, char *b)
         if (s->what == BRANCH) {
             add_branch(h, s, m, row, bias);
         } else if (s->what == SHIFT) {
-            add_to(h->t, bias, s->sign * v);
+            add_to(t, bias, s->sign * v);
         } else {
-            ortc_weights_scale(h->t, row, row, 0, each, f);
-            ortc_weights_scale(h->t, bias, bias, 0, 1, f);
+            ortc_weights_scale(t, row, row, 0, each, f);
+            ortc_weights_scale(t, bias, bias, 0, 1, f);
         }
     }
+}
+
+/* Values of type t as new memory of type `to`; NULL: there is none. */
+static char *converted(ortc_dtype t, const void *data, int64_t n, ortc_dtype to)
+{
+    char *copy = ortc_data_alloc((size_t)n * (ortc_dtype_bits(to) / 8));
+    if (copy && t == to)
+        memcpy(copy, data, (size_t)n * (ortc_dtype_bits(t) / 8));
+    else
+        for (int64_t i = 0; copy && i < n; i++)
+            ortc_weights_write(to, copy, i, ortc_weights_read(t, data, i));
+    return copy;
+}
+
+/* *w and *b of a type of the Conv's own become those of its type. false: out of memory, or what of half
+ * precision does not fit, where *w stays as it was. */
+static bool narrow(const linear *l, char **w, char **b)
+{
+    const int64_t each = l->w->count / l->filters;
+    const ortc_dtype t = own_type(l->t);
+    if (t == l->t) return true;
+    for (int64_t m = 0; m < l->filters; m++)
+        if (!ortc_weights_keep(l->t, ortc_weights_largest(t, *w, m * each, each)) ||
+            fabs(ortc_weights_read(t, *b, m)) > (l->t == ORTC_F16 ? 65504 : INFINITY))
+            return false;
+    char *new_w = converted(t, *w, l->w->count, l->t), *new_b = converted(t, *b, l->filters, l->t);
+    ortc_data_free(new_w ? *w : NULL), ortc_data_free(new_b ? *b : NULL);
+    if (new_w) *w = new_w;
+    if (new_b) *b = new_b;
+    return new_w && new_b;
 }
 
 /* Takes the nodes up to `last` into the Conv's weights. */
 static ortc_status absorb(ortc_normalise *p, ortc_node *conv, const linear *l, const ortc_node *last)
 {
-    const size_t bias = (size_t)l->filters * (ortc_dtype_bits(l->t) / 8);
-    char *w = ortc_data_alloc(l->w->bytes), *b = ortc_data_alloc(bias);
-    if (!w || !b) {
+    const ortc_dtype t = own_type(l->t);
+    char *w = converted(l->t, l->w->data, l->w->count, t),
+         *b = l->b ? converted(l->t, l->b->data, l->filters, t)
+                   : ortc_data_alloc((size_t)l->filters * (ortc_dtype_bits(t) / 8));
+    ortc_edge *const old = conv->out[0], *y = old;
+    if (w && b && !l->b) memset(b, 0, (size_t)l->filters * (ortc_dtype_bits(t) / 8));
+    for (const ortc_node *taken = NULL; w && b && taken != last; y = taken->out[0]) {
+        taken = ortc_match_reader(y, 1);
+        const step s = read_step(l, conv->in[0], taken, y);
+        take(l, &s, w, b);
+    }
+    if (!w || !b || !narrow(l, &w, &b)) {
+        const bool none = !w || !b;
         ortc_data_free(w);
         ortc_data_free(b);
-        return ortc_no_memory(p->error, l->w->bytes);
+        return none ? ortc_no_memory(p->error, l->w->bytes) : ORTC_OK;
     }
-    memcpy(w, l->w->data, l->w->bytes);
-    if (l->b)
-        memcpy(b, l->b->data, bias);
-    else
-        memset(b, 0, bias);
-    ortc_edge *const old = conv->out[0], *y = old;
+    y = old;
     for (const ortc_node *taken = NULL; taken != last;) {
         ortc_node *n = ortc_match_reader(y, 1);
-        const step s = read_step(l, conv->in[0], n, y);
-        take(l, &s, w, b);
         ortc_weights_note(p, conv, n->type);
         taken = n, y = n->out[0];
         ortc_node_remove(n);
     }
     ortc_edge *new_w = ortc_graph_constant_take(p->graph, l->t, l->w->rank, l->w->dims, w, l->w->bytes,
                                                 p->error);
-    ortc_edge *new_b = ortc_graph_constant_take(p->graph, l->t, 1, &l->filters, b, bias, p->error);
+    ortc_edge *new_b = ortc_graph_constant_take(p->graph, l->t, 1, &l->filters, b,
+                                                (size_t)l->filters * (ortc_dtype_bits(l->t) / 8), p->error);
     if (!new_w || !new_b || !ortc_node_set_in(conv, 1, new_w) || !ortc_node_set_in(conv, 2, new_b) ||
         !ortc_node_set_out(conv, 0, y)) /* the result keeps the name that the file gave it */
         return ortc_no_memory(p->error, l->w->bytes);

@@ -1,12 +1,13 @@
-/* graph/specialise/own_dequantised.c: numbers that several pointwise nodes make of the same integers of 8 bits.
+/* graph/specialise/own_dequantised.c: numbers that several pointwise nodes read of the same integers of 8
+ * bits.
  *
  *   x -> DequantizeLinear -> Add (a residual)          x -> DequantizeLinear -> Add
  *                         -> QuantizeLinear              -> DequantizeLinear -> QuantizeLinear
  *
- * Each reader has a DequantizeLinear of its own, which becomes part of what the reader becomes: its epilogue or
- * its program then reads bytes, where numbers of 32 bits were written once and read by all. Readers that meet
- * again (x * Sigmoid(x)) keep theirs: they become one, mostly a table. So do those of integers with a scale for
- * each channel, which takes longer to make than to read (ConViT's positions 0.9).
+ * Each reader has a DequantizeLinear of its own, which becomes part of what the reader becomes: its epilogue
+ * or its program then reads bytes, where numbers of 32 bits were written once and read by all. Readers that
+ * meet again (x * Sigmoid(x)) keep theirs: they become one, mostly a table. So do those of integers with a
+ * scale for each channel, which takes longer to make than to read (ConViT's positions 0.9).
  */
 #include "graph/ir/quantised.h"
 #include "pointwise_nodes.h"

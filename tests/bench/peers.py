@@ -111,7 +111,11 @@ def flops(model: onnx.ModelProto, dims: dict[str, int]) -> float:
         for d in i.type.tensor_type.shape.dim:
             if d.dim_param in dims:
                 d.dim_value = dims[d.dim_param]
-    known = onnx.shape_inference.infer_shapes(fixed, data_prop=True).graph
+    try:
+        known = onnx.shape_inference.infer_shapes(fixed, data_prop=True).graph
+    except onnx.shape_inference.InferenceError:  # of a converter that left the types of before
+        del fixed.graph.value_info[:]
+        known = onnx.shape_inference.infer_shapes(fixed, data_prop=True).graph
     shapes = {t.name: list(t.dims) for t in known.initializer}
     shapes |= {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in [*known.input, *known.value_info, *known.output]}
     rows, total = dims.get("batch", 1) * dims.get("length", 1), 0.0

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "graph/ir/half.h"
 #include "graph/normalise/normalise.h"
 #include "runtime/registry/registry.h"
 #include "runtime/session/create.h"
@@ -15,6 +16,7 @@ static ortc_graph *g;
 static ortc_model store;
 static ortc_error e;
 static uint32_t seed;
+static ortc_dtype type = ORTC_F32; /* of values and weights; inputs and results are f32 */
 
 static void start(void)
 {
@@ -35,13 +37,23 @@ static float any(void)
     return (float)(int)(seed >> 16 & 255) / 64 - 2;
 }
 
+static ortc_edge *cast(ortc_edge *x, ortc_dtype to)
+{
+    const ortc_attr a = {.size = sizeof a, .kind = ORTC_ATTR_INT, .i = to};
+    ortc_node *n = ortc_node_create(g, ortc_op_find("", "Cast"), NULL, 1, 1);
+    ortc_node_set_in(n, 0, x);
+    ortc_node_set_attr(n, "to", &a);
+    ortc_node_set_out(n, 0, ortc_edge_create(g, NULL));
+    return n->out[0];
+}
+
 static ortc_edge *image(void)
 {
     const ortc_dim dims[4] = {1, CHANNELS, EXTENT, EXTENT};
     ortc_edge *x = ortc_edge_create(g, "x");
     ortc_edge_set_shape(x, ortc_tensor_type(ORTC_F32), 4, dims);
     ortc_graph_add_input(g, "x", x);
-    return x;
+    return type == ORTC_F32 ? x : cast(x, type);
 }
 
 /* Numbers in 0.25 .. 4.25 where `positive`. */
@@ -52,8 +64,15 @@ static ortc_edge *floats(int32_t rank, int64_t a, int64_t b, int64_t c, int64_t 
     ortc_constant *k;
     for (int32_t i = 0; i < rank; i++) count *= dims[i];
     float *data = malloc((size_t)count * sizeof *data);
-    for (int64_t i = 0; i < count; i++) data[i] = any() + (positive ? 2.25f : 0);
-    ortc_constant_create(ORTC_F32, rank, dims, data, (size_t)count * sizeof *data, free, data, &k, &e);
+    for (int64_t i = 0; i < count; i++) {
+        const float v = any() + (positive ? 2.25f : 0);
+        if (type == ORTC_F32)
+            data[i] = v;
+        else
+            ((uint16_t *)(void *)data)[i] = ortc_half_encode((double)v, type);
+    }
+    ortc_constant_create(type, rank, dims, data, (size_t)count * ortc_dtype_bits(type) / 8, free, data, &k,
+                         &e);
     return ortc_graph_constant(g, NULL, k);
 }
 static ortc_edge *scalar(float v)
@@ -129,7 +148,7 @@ static void expect(const char *what, ortc_edge *y, const char *pass, uint64_t ed
     static float before[MAX_COUNT], after[MAX_COUNT];
     uint64_t all[64], n = 0;
     ortc_normalise p = {.graph = g, .error = &e};
-    ortc_graph_add_output(g, "y", y);
+    ortc_graph_add_output(g, "y", type == ORTC_F32 ? y : cast(y, ORTC_F32));
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK, "%s: %s", what, e.text);
     const size_t count = run(before);
     cr_assert_leq(ortc_normalise_n_passes, 64);
@@ -407,6 +426,62 @@ Test(windows, a_batchnormalization_of_something_else_is_what_it_does_to_elements
                              floats(1, CHANNELS, 0, 0, 0, false), floats(1, CHANNELS, 0, 0, 0, true)});
     set_int(n, "training_mode", 1);
     expect("what trains", n->out[0], "expand-batchnorm", 0, 0);
+}
+
+/* All codes of f16, and what lies between two of them, by both ways of half.h. */
+Test(windows, f16_is_read_and_written_quickly)
+{
+    for (uint32_t i = 0; i < 65536; i++) {
+        const double v = ortc_half_decode((uint16_t)i, ORTC_F16),
+                     up = ortc_half_decode((uint16_t)(i + 1), ORTC_F16);
+        const float quick = ortc_f16_decode((uint16_t)i);
+        cr_assert(isnan(v) ? isnan(quick) : (double)quick == v && !signbit(quick) == !signbit(v), "%x", i);
+        if (!isnan(v)) cr_assert_eq(ortc_f16_encode(quick), i, "%x", i);
+        if (!isfinite(v) || !isfinite(up)) continue;
+        const float half = (float)((v + up) / 2),
+                    some[3] = {half, nextafterf(half, -1e9F), nextafterf(half, 1e9F)};
+        for (int k = 0; k < 3; k++)
+            cr_assert_eq(ortc_f16_encode(some[k]), ortc_half_encode((double)some[k], ORTC_F16), "%x", i);
+    }
+    static const float large[] = {65504, 65519, 65520, 1e6F, 3e38F, INFINITY, 1e-9F, 0x1p-25F, 0x1.8p-25F};
+    for (size_t i = 0; i < 18; i++) {
+        const float v = i < 9 ? large[i] : -large[i - 9];
+        cr_assert_eq(ortc_f16_encode(v), ortc_half_encode((double)v, ORTC_F16), "%g", (double)v);
+    }
+    cr_assert(isnan(ortc_f16_decode(ortc_f16_encode(NAN))));
+}
+
+/* Of f16 and bf16 the same, computed in f32 and rounded once; weights that leave f16's range stay. */
+Test(windows, half_precision_goes_into_weights_that_keep_it)
+{
+    static const ortc_dtype types[] = {ORTC_F16, ORTC_BF16};
+    start();
+    for (int i = 0; i < 2; i++) {
+        const double off = i ? 6 : 0.75; /* of results of some hundred */
+        type = types[i];
+        expect("Conv", normalised(conv(image())->out[0], 3), "conv-batchnorm", 1, off);
+        expect("ConvTranspose", normalised(transposed(NULL, 1)->out[0], 3), "conv-batchnorm", 1, off);
+        expect("groups", normalised(transposed(floats(1, 6, 0, 0, 0, false), 2)->out[0], 6), "conv-batchnorm",
+               1, off);
+        ortc_edge *x = image();
+        ortc_edge *y = two("Add", window(x, 1, 1, 4, 1)->out[0], normalised(x, CHANNELS));
+        y = two("Add", two("Add", y, window(x, 3, 3, 4, 1)->out[0]), x);
+        expect("branches", y, "conv-branches", 2, off);
+        expect("an input", normalised(image(), CHANNELS), "expand-batchnorm", 1, off / 8);
+        for (int large = 0; large < 2; large++) {
+            x = conv(image())->out[0];
+            ortc_edge *scale = floats(1, 3, 0, 0, 0, true), *var = floats(1, 3, 0, 0, 0, true);
+            *(uint16_t *)(uintptr_t)scale->constant->data = ortc_half_encode(large ? 60000 : 0x1p-14, type);
+            *(uint16_t *)(uintptr_t)var->constant->data = ortc_half_encode(0.25, type);
+            y = node("BatchNormalization", 5,
+                     (ortc_edge *[]){x, scale, floats(1, 3, 0, 0, 0, false), floats(1, 3, 0, 0, 0, false),
+                                     var})
+                    ->out[0];
+            y = two("Min", two("Max", y, cast(scalar(-60), type)), cast(scalar(60), type));
+            expect("beyond f16", y, "conv-batchnorm", i, off);
+        }
+    }
+    type = ORTC_F32;
 }
 
 static ortc_node *spread(bool pixel, bool bias)
