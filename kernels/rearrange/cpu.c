@@ -1,6 +1,7 @@
 /* kernels/rearrange/cpu.c: Pad and CenterCropPad on the cpu provider, for elements of whole bytes: a row of
  * the output, along its last dim, is a row of the input or nothing; what lies inside is one copy, what lies
  * outside goes element by element, as ref says. */
+#include "kernels/common/vector/convert.h"
 #include "kernels/rearrange/rearrange.h"
 
 typedef struct pad_job {
@@ -151,7 +152,7 @@ static const ortc_kernel center = {.size = ORTC_SIZED(ortc_kernel),
                                    .run = center_run};
 
 #define PLAIN (ORTC_TYPES_NUM | ORTC_TYPE(ORTC_BOOL) | ORTC_TYPE(ORTC_C64) | ORTC_TYPE(ORTC_C128))
-ORTC_KERNELS(cpu, rearrange, ORTC_KERNEL("Col2Im", 18, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)), &ortc_cpu_col2im),
+ORTC_KERNELS(cpu, rearrange, ORTC_KERNEL("Col2Im", 18, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_cpu_col2im),
              ORTC_KERNEL("Pad", 25, ORTC_NEWEST, (PLAIN), &pad),
              ORTC_KERNEL("CenterCropPad", 18, ORTC_NEWEST, (PLAIN), &center),
              ORTC_KERNEL("Tile", 13, ORTC_NEWEST, (PLAIN), &ortc_cpu_tile),
