@@ -135,21 +135,27 @@ static void finish(const layer_job *j, int64_t row, int64_t n, float *rows)
     }
 }
 
-/* Rows end .. of f32 that are short, with what follows; false: they are not. */
+/* Rows begin .. end that are short, with what follows; false: they are not. */
 static bool short_chunk(const layer_job *j, int64_t begin, int64_t end, float *scratch)
 {
     const layer_plan *p = j->p;
     const ortc_view *out = j->call->out;
-    const bool follows = j->state->tail.has_rest;
+    const size_t length = (size_t)p->length;
+    const bool follows = j->state->tail.has_rest, narrows = !follows && j->y != ORTC_FLOAT_F32,
+               widens = j->x != ORTC_FLOAT_F32;
+    const float *by = j->vector[0], *bias = p->biased ? j->vector[1] : NULL;
+    if (!p->body->short_rows(0, length, NULL, j->state->centred, j->state->epsilon, by, bias, NULL))
+        return false;
     for (int64_t n; begin < end; begin += n) {
-        n = follows || j->state->x.type ? min64(end - begin, ENDED / p->length) : end - begin;
-        if (n == 0 || !p->body->short_rows((size_t)n, (size_t)p->length,
-                                           numbers(j, begin * p->length, n * p->length, space_of(j, scratch)),
-                                           j->state->centred, j->state->epsilon, j->vector[0],
-                                           p->biased ? j->vector[1] : NULL,
-                                           follows ? scratch : (float *)out[0].data + begin * p->length))
-            return false;
+        n = follows || narrows || widens || j->state->x.type ? min64(end - begin, ENDED / p->length)
+                                                             : end - begin;
+        if (n == 0) return false;
+        const int64_t first = begin * p->length;
+        const float *x = numbers(j, first, n * p->length, widens ? scratch : space_of(j, scratch));
+        float *y = follows || narrows ? scratch : (float *)out[0].data + first;
+        p->body->short_rows((size_t)n, length, x, j->state->centred, j->state->epsilon, by, bias, y);
         if (follows) finish(j, begin, n, scratch);
+        if (narrows) p->convert->narrow[j->y]((size_t)n * length, scratch, (char *)out[0].data + 2 * first);
     }
     return true;
 }
@@ -168,7 +174,8 @@ static void layer_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     double mean[TOGETHER], factor[TOGETHER];
     const bool alone = out[0].dtype && !(j->call->n_out > 1 && out[1].dtype) &&
                        !(j->call->n_out > 2 && out[2].dtype);
-    if (same && t == ORTC_FLOAT_F32 && alone && !p->varying && short_chunk(j, begin, end, scratch)) return;
+    const bool by_unit = j->y == ORTC_FLOAT_BF16 && p->by_unit;
+    if (!p->channels && alone && !p->varying && !by_unit && short_chunk(j, begin, end, scratch)) return;
     for (int64_t row = begin, n; row < end; row += n) {
         const void *x = ortc_product_at(input(j, 0)->data, row * p->length, input(j, 0)->dtype);
         char *to = out[0].dtype ? (char *)out[0].data + (size_t)row * y_row : NULL;
@@ -306,7 +313,7 @@ static ortc_status layer_plan_make(const void *state, ortc_plan *p, void **out)
     if (count > 0) {
         const size_t row = (size_t)g->length * sizeof(float);
         const bool scratch = x->dtype != ORTC_F32 || p->out[0].dtype != ORTC_F32 || g->varying || follows;
-        const size_t some = TOGETHER * row + ENDED * sizeof(float), rows = follows ? some : row;
+        const size_t some = TOGETHER * row + ENDED * sizeof(float), rows = follows || scratch ? some : row;
         g->numbers = scratch ? (g->varying ? 3 * row : rows) : 0;
         ortc_plan_workspace(p, g->channels ? 0 : 2 * row, g->numbers + (s->x.type ? some : 0));
     }

@@ -49,6 +49,8 @@ typedef struct softmax_job {
     const ortc_call *call;
 } softmax_job;
 
+static int64_t rows_together(int64_t length) { return length < ENDED ? ENDED / length : 1; }
+
 static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const softmax_job *j = arg;
@@ -60,15 +62,14 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                       (float *)(void *)(j->y + at), j->log);
         return;
     }
-    for (int64_t row = begin; row < end; row++) {
-        const size_t at = (size_t)row * length * 2;
-        p->convert->widen[j->type](length, j->x + at, scratch);
-        p->body->rows(1, length, scratch, scratch, j->log);
-        p->convert->narrow[j->type](length, scratch, j->y + at);
+    for (int64_t row = begin, n; row < end; row += n) {
+        n = min64(end - row, rows_together(p->length));
+        const size_t at = (size_t)row * length * 2, count = (size_t)n * length;
+        p->convert->widen[j->type](count, j->x + at, scratch);
+        p->body->rows((size_t)n, length, scratch, scratch, j->log);
+        p->convert->narrow[j->type](count, scratch, j->y + at);
     }
 }
-
-static int64_t rows_together(int64_t length) { return length < ENDED ? ENDED / length : 1; }
 
 /* The same, with what follows. */
 static void ended_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -250,7 +251,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         g->lines = TILE / g->inner > LEAST_LINES ? TILE / g->inner : LEAST_LINES;
         g->parts = (g->length + g->lines - 1) / g->lines;
         ortc_plan_workspace(p, (size_t)(g->outer * 2 * (g->parts + 1) * g->inner) * sizeof(float), 0);
-    } else if (s->tail.has_rest) {
+    } else if (s->tail.has_rest || (!f32 && g->inner == 1)) {
         ortc_plan_workspace(p, 0, (size_t)(rows_together(g->length) * g->length) * sizeof(float));
     } else {
         const int64_t tile = f32 ? 0 : g->length * g->width, kept = g->inner > 1 ? 2 * g->width : 0;
