@@ -43,7 +43,7 @@ static int64_t channel_of(const filters *f, int64_t i)
     return i / each / rows * each + i % each;
 }
 
-/* Whether all filters keep their precision: `from` W times by[], which is in `to`. */
+/* Whether all filters keep their precision: `to` is W times by[]. */
 static bool all_keep(const filters *f, ortc_dtype t, const void *to, const void *bias, const double *by)
 {
     const int64_t run = run_of(f), runs = f->w->count / run;

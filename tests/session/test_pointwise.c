@@ -68,7 +68,8 @@ static bool together(void *arg, const ortc_node *a, const ortc_node *b)
 
 static uint64_t specialise(bool yes)
 {
-    uint64_t edits[8];
+    uint64_t edits[32];
+    cr_assert_leq(ortc_specialise_n_passes, 32);
     ortc_specialise s = {.graph = g, .error = &e, .accept = accept, .together = together};
     takes_all = yes;
     asked = 0;
