@@ -4,7 +4,7 @@
  * blocks reach them. To open a model of some megabytes and to run it once touches thousands of small pages,
  * each a fault: 0.3 ms a megabyte where a huge page costs 0.02. The first two megabytes are of small pages
  * all the same, 64 KB of them at a time, so that what is small stays small, unless it is known that more will
- * come: a huge page is found and cleared in the time of 35 to 120 small ones, of 80 to 180 that come so.
+ * come: a huge page is found and cleared in the time of 35 to 120 small ones, of 130 to 170 that come so.
  * Huge pages without a block go back to the system, but for a few.
  */
 #include <pthread.h>

@@ -231,7 +231,7 @@ static char *converted(ortc_dtype t, const void *data, int64_t n, ortc_dtype to)
 }
 
 /* *w and *b of a type of the Conv's own become those of its type. false: out of memory, or what of half
- * precision does not fit, where *w stays as it was. */
+ * precision does not fit. */
 static bool narrow(const linear *l, char **w, char **b)
 {
     const int64_t each = l->w->count / l->filters;

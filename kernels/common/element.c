@@ -28,18 +28,11 @@ static double half_of(const void *data, ortc_dtype t, int64_t i)
     return (double)f32_of_bits(magnitude | beyond | (uint32_t)(code & 0x8000) << 16);
 }
 
-/* Towards zero, and odd where that changed it: what rounds that once more, to 16 bits, rounds as once. */
-static uint32_t rounded_to_odd(double v)
-{
-    const float f = (float)v;
-    const uint32_t bits = bits_of_f32(f);
-    return (bits - (fabs((double)f) > fabs(v))) | ((double)f < v || (double)f > v);
-}
-
 /* Of a number. */
 static uint16_t half_code(double v, ortc_dtype t)
 {
-    const uint32_t bits = rounded_to_odd(v), magnitude = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
+    const uint32_t bits = bits_of_f32(ortc_rounded_to_odd(v)), magnitude = bits & 0x7fffffff,
+                   sign = bits >> 16 & 0x8000;
     if (t == ORTC_BF16) return (uint16_t)((magnitude + 0x7fff + (magnitude >> 16 & 1)) >> 16 | sign);
     if (magnitude >= 0x477ff000) return (uint16_t)(0x7c00 | sign);
     if (magnitude < 0x38800000) /* denormal: the last bit of 0.5 + it is 2^-24 */

@@ -170,6 +170,18 @@ static inline double ortc_sticky_double(uint64_t magnitude)
     return (double)magnitude;
 }
 
+/* Towards zero, and odd where that changed it: what rounds it once more, to 16 bits, rounds as once. */
+static inline float ortc_rounded_to_odd(double v)
+{
+    float f = (float)v;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    bits -= __builtin_fabs((double)f) > __builtin_fabs(v);
+    bits |= (double)f != v;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
 /* ---- Loading ------------------------------------------------------------------------------------------- */
 
 /* ortc_load_*, ortc_store_*: the types that carry models are settled inline, so that a loop over a constant

@@ -2,7 +2,6 @@
  * DequantizeLinear, AveragePool and QuantizeLinear (graph/specialise/between_bytes.c). Sums are exact, as
  * those of means.c. In blocks of channels they are those of blocks.h; a plain image goes window by window.
  */
-#include <math.h>
 #include <stdlib.h>
 
 #include "kernels/common/blocks.h"
@@ -112,14 +111,6 @@ typedef struct job {
     uint8_t *y;
 } job;
 
-static uint8_t result(const ortc_pool_between *b, int64_t sum, double count)
-{
-    const float mean = (float)((double)sum / count),
-                v = rintf(mean * b->x_scale / b->y_scale) + (float)b->y_zero;
-    if (isnan(v)) return 0; /* nothing counts */
-    return b->y_signed ? (uint8_t)(int8_t)fminf(127, fmaxf(-128, v)) : (uint8_t)fminf(255, fmaxf(0, v));
-}
-
 /* The sum of a window's numbers in one plane, in units of the scale. */
 static int64_t sum_of(const ortc_pool_blocks *p, const uint8_t *x, const int64_t *o)
 {
@@ -148,8 +139,9 @@ static void plain_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     for (int64_t i = begin; i < end; i++)
         for (int64_t k = 0; k < p->out_count; k++) {
             const int64_t o[3] = {k / out[2] / out[1], k / out[2] % out[1], k % out[2]};
-            j->y[i * p->out_count + k] = result(p->between, sum_of(p, j->x + i * p->in_count, o),
-                                                ortc_pool_counted(p, o));
+            j->y[i * p->out_count + k] = ortc_pool_between_of(p->between,
+                                                              sum_of(p, j->x + i * p->in_count, o),
+                                                              ortc_pool_counted(p, o));
         }
 }
 

@@ -33,6 +33,8 @@ typedef struct ortc_pool_group {
     ortc_pool_between between;
 } ortc_pool_group;
 int ortc_pool_read_group(const ortc_node *, ortc_pool_group *out);
+/* The byte of a sum of `count` numbers, which is exact, in units of x's scale; where nothing counts, 0. */
+uint8_t ortc_pool_between_of(const ortc_pool_between *, int64_t sum, double count);
 
 extern const ortc_kernel ortc_cpu_pool_bytes, ortc_cpu_pool_means, ortc_cpu_pool_averages;
 

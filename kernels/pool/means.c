@@ -94,13 +94,17 @@ typedef struct job {
     int64_t count; /* elements of a channel */
 } job;
 
-static uint8_t result(const job *j, int64_t sum)
+uint8_t ortc_pool_between_of(const ortc_pool_between *b, int64_t sum, double count)
 {
-    const ortc_pool_between *b = j->b;
-    const double mean = (double)(sum - j->count * b->x_zero) / (double)j->count;
-    const float v = rintf((float)mean * b->x_scale / b->y_scale) + (float)b->y_zero;
+    const float mean = (float)((double)sum / count),
+                v = rintf(mean * b->x_scale / b->y_scale) + (float)b->y_zero;
     if (isnan(v)) return 0; /* as of a cast */
     return b->y_signed ? (uint8_t)(int8_t)fminf(127, fmaxf(-128, v)) : (uint8_t)fminf(255, fmaxf(0, v));
+}
+
+static uint8_t result(const job *j, int64_t sum)
+{
+    return ortc_pool_between_of(j->b, sum - j->count * j->b->x_zero, (double)j->count);
 }
 
 static void blocks_chunk(void *arg, int64_t begin, int64_t end, void *scratch)

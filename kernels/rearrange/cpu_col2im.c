@@ -76,8 +76,8 @@ static ortc_status col_plan(const void *state, ortc_plan *p, void **pstate)
     int64_t image = 1;
     (void)state, (void)pstate;
     for (int32_t d = 2; d < y->rank; d++) image *= y->dims[d];
-    if (x->dtype != ORTC_F32 &&
-        ortc_view_count(y)) /* a row is one of the places, of which x has the number */
+    /* a row is some of the places, of which x has the number */
+    if (x->dtype != ORTC_F32 && ortc_view_count(y))
         ortc_plan_workspace(p, 0, (size_t)(image + x->dims[2]) * sizeof(float));
     return ORTC_OK;
 }

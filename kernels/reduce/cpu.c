@@ -75,18 +75,6 @@ static void finish(const reduce_job *j, int64_t first, int64_t n, double *r)
     }
 }
 
-/* Towards zero, and odd where that changed it: what rounds it once more, to 16 bits, rounds as once. */
-static float rounded_to_odd(double r)
-{
-    float f = (float)r;
-    int32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    bits -= fabs((double)f) > fabs(r);
-    bits |= (double)f != r;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 /* One share of the results first .. first + n, which finishing changes. */
 static void put(const reduce_job *j, int64_t split, int64_t first, int64_t n, double *r)
 {
@@ -107,7 +95,7 @@ static void put(const reduce_job *j, int64_t split, int64_t first, int64_t n, do
     for (int64_t at = 0, some; at < n; at += some) {
         float odd[TILE];
         some = n - at < TILE ? n - at : TILE;
-        for (int64_t i = 0; i < some; i++) odd[i] = rounded_to_odd(r[at + i]);
+        for (int64_t i = 0; i < some; i++) odd[i] = ortc_rounded_to_odd(r[at + i]);
         j->convert->narrow[j->type]((size_t)some, odd, (char *)y + 2 * (first + at));
     }
 }
