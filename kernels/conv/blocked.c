@@ -152,9 +152,11 @@ static void fill_stage(task *t, int64_t g0, int64_t g1)
 static const char *weights_at(const task *t, int64_t block, int64_t g)
 {
     const ortc_blocked_plan *p = t->j->p;
-    const int64_t element = ortc_blocked_element_bytes(p->type, p->pairs  ? ORTC_BLOCKED_PAIRS
-                                                                : p->stem ? ORTC_BLOCKED_STEM
-                                                                          : ORTC_BLOCKED_DENSE);
+    const int64_t element = t->j->a->floats
+                                ? (int64_t)sizeof(float)
+                                : ortc_blocked_element_bytes(p->type, p->pairs  ? ORTC_BLOCKED_PAIRS
+                                                                      : p->stem ? ORTC_BLOCKED_STEM
+                                                                                : ORTC_BLOCKED_DENSE);
     return (const char *)t->j->a->w + t->image * t->j->a->w_image +
            (block * p->ins + g) * p->taps * p->step * ORTC_BLOCK * element;
 }
@@ -333,7 +335,7 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
                                : few       ? p->stem ? p->uk->half_stem : p->uk->half_dense
                                : some_taps ? p->uk->some
                                : p->stem   ? p->uk->stem
-                                           : p->uk->dense[p->type];
+                                           : p->uk->dense[j->a->floats ? ORTC_FLOAT_F32 : p->type];
     const char *residual = last && straight ? j->a->residual : NULL;
     if (residual) residual += first * size;
     const int64_t tiles = ceil_div(r->n, most);
@@ -429,7 +431,7 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
         rest /= p->block_tasks;
         task t = {.j = j, .stage = space, .sums = space + p->sums, .line = space + p->line};
         t.places = (int64_t *)(void *)(space + p->places);
-        t.wide = p->wide >= 0 ? space + p->wide : NULL;
+        t.wide = p->wide >= 0 && !j->a->floats ? space + p->wide : NULL;
         t.column = rest % p->segments * p->segment, rest /= p->segments;
         t.pixels = min64(p->segment, p->e.out[2] - t.column);
         t.row = rest % p->row_tasks * p->rows, rest /= p->row_tasks;

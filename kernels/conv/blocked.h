@@ -104,11 +104,11 @@ typedef struct ortc_blocked_args {
     const ortc_tail_spec *tail; /* whose alpha is 1 */
     const ortc_view *in;        /* the node's, for the tail: those of the output's shape in blocks, too */
     int64_t w_image;            /* bytes from an image's weights to the next's, of windows of one pixel: 0 */
+    int32_t floats;             /* w is f32 whatever the type, of windows of one pixel */
     /* of points on tiles, f32: what x's channels are multiplied by, [image][ins * 16]; NULL: nothing */
     const float *factor;
     int64_t wide; /* blocks of a pixel, of depthwise windows; 0: one */
-    float
-        *sums; /* of depthwise windows, f32: sums of each row of results, [image][block][row][16]; or NULL */
+    float *sums;  /* of depthwise windows of floats: those of each row of results, [image][block][row][16] */
     /* Of bytes: bias has what s32 sums begin with, y the tail's type. */
     const int32_t
         *first; /* where taps are left out: each one's share of that, [group * outs][taps][16]; NULL: 0 */

@@ -34,16 +34,19 @@ static ortc_blocked_words_fn *by_words(void)
 /* Windows slide over rows where they lie, if only a window's half lies beside the image. */
 static const ortc_blocked_halves *halves_for(const ortc_window_extents *e, int32_t type)
 {
+    const int64_t middle = e->kernel[2] / 2, last = (e->out[2] - 1) * e->stride[2] - e->pad[2] + middle;
+    const ortc_blocked_halves *h = NULL;
+    (void)type;
+#if defined(__x86_64__)
+    if (type == ORTC_FLOAT_F16 && ortc_cpu_features() & ORTC_CPU_AVX512) h = &ortc_blocked_halves_avx512;
+#endif
 #ifdef ORTC_TILES_avx512bf16
     const uint32_t any = ORTC_CPU_AVX512_BF16 | ORTC_CPU_AMX, has = ortc_cpu_features();
-    const int64_t middle = e->kernel[2] / 2, last = (e->out[2] - 1) * e->stride[2] - e->pad[2] + middle;
-    if (type == ORTC_FLOAT_BF16 && (has & ORTC_CPU_AVX512) && (has & any) && e->dilation[2] == 1 &&
-        e->pad[2] <= middle && last < e->in[2] &&
-        ortc_blocked_halves_avx512bf16.takes((size_t)e->kernel[2], e->stride[2]))
-        return &ortc_blocked_halves_avx512bf16;
+    if (type == ORTC_FLOAT_BF16 && (has & ORTC_CPU_AVX512) && (has & any))
+        h = &ortc_blocked_halves_avx512bf16;
 #endif
-    (void)e, (void)type;
-    return NULL;
+    const int fits = e->dilation[2] == 1 && e->pad[2] <= middle && last < e->in[2];
+    return h && fits && h->takes((size_t)e->kernel[2], e->stride[2]) ? h : NULL;
 }
 
 static int plan_init(const ortc_conv_geometry *g, ortc_dtype type, uint32_t threads, int wide,
@@ -356,17 +359,16 @@ static void body(void *arg, int64_t begin, int64_t end, void *scratch)
                     p->halves->run(to - from, n, &w);
                 else
                     p->uk->depthwise(to - from, n, &w);
-                if (w.half) continue;
                 if (p->type == ORTC_BLOCKED_BYTES) {
                     if (!p->by_words) p->uk->to_integers((size_t)(count * ORTC_BLOCK), sums);
                     ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)sums, count, b * ORTC_BLOCK, lanes,
                                               at);
                     continue;
                 }
-                ortc_blocked_finish(&j->end, w.y, count, b * ORTC_BLOCK, lanes, at);
+                if (!w.half) ortc_blocked_finish(&j->end, w.y, count, b * ORTC_BLOCK, lanes, at);
                 if (j->a->sums)
-                    p->uk->sum(to - from, n, (const float *)j->a->y + at,
-                               j->a->sums + (rest * e->out[1] + from) * ORTC_BLOCK);
+                    p->uk->sum[p->type](to - from, n, (const char *)j->a->y + bytes,
+                                        j->a->sums + (rest * e->out[1] + from) * ORTC_BLOCK);
             }
         }
     }
@@ -380,14 +382,16 @@ int32_t ortc_blocked_depthwise_run(const ortc_blocked_depthwise_plan *p, const o
                              p->grain, body, &j);
 }
 
-void ortc_blocked_depthwise_mean(const ortc_blocked_depthwise_plan *p, const float *sums, float *y)
+void ortc_blocked_depthwise_mean(const ortc_blocked_depthwise_plan *p, const float *sums, void *to)
 {
     const int64_t all = p->extents.out[0] * p->extents.out[1];
     const float count = (float)p->out_count;
-    for (int64_t b = 0; b < p->images * p->blocks; b++, y += ORTC_BLOCK) {
+    char *y = to;
+    for (int64_t b = 0; b < p->images * p->blocks; b++, y += p->size * ORTC_BLOCK) {
         float sum[ORTC_BLOCK] = {0};
         for (int64_t r = 0; r < all; r++, sums += ORTC_BLOCK)
             for (int i = 0; i < ORTC_BLOCK; i++) sum[i] += sums[i];
-        for (int i = 0; i < ORTC_BLOCK; i++) y[i] = sum[i] / count;
+        for (int i = 0; i < ORTC_BLOCK; i++) sum[i] /= count;
+        p->uk->narrow[p->type](1, sum, ORTC_BLOCK, y);
     }
 }

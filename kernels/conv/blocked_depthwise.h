@@ -18,7 +18,7 @@ typedef struct ortc_blocked_depthwise_plan {
     ortc_window_extents extents;
     int32_t type;                      /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
     int32_t is_signed;                 /* of bytes */
-    const ortc_blocked_halves *halves; /* of bf16, where the machine has it for these windows; NULL */
+    const ortc_blocked_halves *halves; /* of 16 bits, where the machine has it for these windows; NULL */
     ortc_blocked_words_fn *by_words; /* of bytes, where the machine has it and columns are neighbours; NULL */
     int64_t words;                   /* of a line of the window */
     int64_t size;                    /* bytes of an element of x */
@@ -60,6 +60,6 @@ static inline int64_t ortc_blocked_depthwise_sums(const ortc_blocked_depthwise_p
 {
     return p->images * p->blocks * p->extents.out[0] * p->extents.out[1] * ORTC_BLOCK;
 }
-void ortc_blocked_depthwise_mean(const ortc_blocked_depthwise_plan *p, const float *sums, float *y);
+void ortc_blocked_depthwise_mean(const ortc_blocked_depthwise_plan *p, const float *sums, void *y);
 
 #endif

@@ -51,13 +51,14 @@ void ortc_blocked_finish_bytes(const ortc_blocked_end *e, int32_t *sums, int64_t
         finish_integers(e->a, sums, n, channel, lanes, at);
 }
 
-/* Where an instruction rounds to bf16; else NULL. */
-typedef void clip_fn(size_t n, const float *sums, const void *residual, float lo, float hi, void *y);
-static clip_fn *clip_bf16(void)
+/* Of 16 bits what clips, rounds and stores at once; of bf16 by an instruction, where there is one. */
+static ortc_blocked_clip_fn *clip_of(const ortc_blocked_end *e)
 {
     const ortc_tiled_uk *tiles = ortc_tiled_uk_get(ORTC_TILED_BF16);
     const ortc_blocked_pairs *pairs = ortc_blocked_pairs_get();
-    return tiles ? tiles->clip_bf16 : pairs ? pairs->clip_bf16 : NULL;
+    if (e->type == ORTC_FLOAT_F32) return NULL;
+    if (e->type == ORTC_FLOAT_BF16 && (tiles || pairs)) return tiles ? tiles->clip_bf16 : pairs->clip_bf16;
+    return e->uk->clip[e->type];
 }
 
 int ortc_blocked_end_clips(const ortc_blocked_end *e)
@@ -78,7 +79,7 @@ void ortc_blocked_finish(const ortc_blocked_end *e, float *sums, int64_t n, int6
     const char *residual = e->a->residual;
     char *y = (char *)e->a->y + bytes;
     int stored = e->straight && lanes == pixel;
-    clip_fn *const at_once = e->type == ORTC_FLOAT_BF16 && lanes == pixel ? clip_bf16() : NULL;
+    ortc_blocked_clip_fn *const at_once = lanes == pixel ? clip_of(e) : NULL;
     if (at_once && ortc_blocked_end_clips(e)) {
         const int clip = s->act == ORTC_UK_ACT_CLIP;
         at_once(count, sums, residual ? residual + bytes : NULL, clip ? s->lo : -INFINITY,

@@ -96,20 +96,18 @@ typedef struct ortc_blocked_windows {
     float *y;              /* [row][pixel][block][16] */
     const float *residual; /* lies as y does, NULL: none */
     float lo, hi;          /* infinite where nothing is clipped */
-    int half;              /* of ortc_blocked_halves: y and the residual are bf16, else there is none */
+    int half;              /* of ortc_blocked_halves: y and the residual are so, or else there is none */
 } ortc_blocked_windows;
 /* Of each row so many pixels, from t->from on, where y begins. */
 typedef void ortc_blocked_windows_fn(int64_t rows, int64_t pixels, const ortc_blocked_windows *);
 
-/* The same of rows of bf16, read where they lie, for windows of so many neighbouring columns, so many pixels
- * apart, whose middle column is in the image. */
+/* The same of rows of 16 bits, read where they lie, for windows of so many neighbouring columns, so many
+ * pixels apart, whose middle column is in the image. */
 typedef struct ortc_blocked_halves {
     int (*takes)(size_t columns, int64_t step);
     ortc_blocked_windows_fn *run;
 } ortc_blocked_halves;
-#ifdef ORTC_TILES_avx512bf16
-extern const ortc_blocked_halves ortc_blocked_halves_avx512bf16;
-#endif
+extern const ortc_blocked_halves ortc_blocked_halves_avx512, ortc_blocked_halves_avx512bf16; /* f16, bf16 */
 
 /* The same of bytes, exact: y = first + sums, of rows that are whole with what is beside the image, which may
  * be read 3 pixels beyond a window. */
@@ -138,6 +136,10 @@ typedef struct ortc_blocked_bytes {
     void (*move)(size_t n, const void *x, size_t step, int flip, void *y);
 } ortc_blocked_bytes;
 
+/* n sums, a multiple of 16, and a residual as y is (NULL: none), clipped to lo .. hi (a NaN stays), to y. */
+typedef void ortc_blocked_clip_fn(size_t n, const float *sums, const void *residual, float lo, float hi,
+                                  void *y);
+
 typedef struct ortc_blocked_pairs {
     ortc_blocked_tile_fn *dense, *stem; /* as many pixels and blocks as ortc_blocked_uk says */
     /* n pixels of 16 channels, `step` bytes apart, to bf16, side by side: of f32, rounded, and of bf16. */
@@ -147,9 +149,7 @@ typedef struct ortc_blocked_pairs {
     void (*spread)(size_t n, const float *x, void *y, size_t step);
     /* n words, of the elements of two channels of a plain image of bf16; second NULL: zeros. */
     void (*join)(size_t n, const void *first, const void *second, void *y);
-    /* n sums, a multiple of 16, and a residual of bf16 (NULL: none), clipped to lo .. hi (a NaN stays), to
-     * bf16, rounded once; denormal results become 0. */
-    void (*clip_bf16)(size_t n, const float *sums, const void *residual, float lo, float hi, void *y);
+    ortc_blocked_clip_fn *clip_bf16; /* rounded once; denormal results become 0 */
 } ortc_blocked_pairs;
 
 typedef struct ortc_blocked_uk {
@@ -172,10 +172,12 @@ typedef struct ortc_blocked_uk {
     /* What registers do not do to n sums: those of y become act(y + residual), the residual by type or NULL,
      * act being ORTC_UK_ACT_* of kernels/gemm/product_uk.h. */
     void (*finish[3])(size_t n, const void *residual, int32_t act, float lo, float hi, float *y);
+    /* The same of clips, to memory by type, rounded once. */
+    ortc_blocked_clip_fn *clip[3];
     /* Sums of each row of n pixels of 16 channels: [row][16]. */
-    void (*sum)(int64_t rows, int64_t n, const float *x, float *sums);
-    /* Rows of 16 elements, each times a factor of its own. */
-    void (*scale)(size_t rows, const float *x, const float *factor, float *y);
+    void (*sum[3])(int64_t rows, int64_t n, const void *x, float *sums);
+    /* Rows of 16 elements, each times a factor of its own, to f32. */
+    void (*scale[3])(size_t rows, const void *x, const float *factor, float *y);
     /* n pixels of 16 channels to memory by type, rounded once; the channels from `lanes` on become 0. */
     void (*narrow[3])(size_t n, const float *x, size_t lanes, void *y);
 } ortc_blocked_uk;

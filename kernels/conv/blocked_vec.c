@@ -544,6 +544,17 @@ static void depthwise(int64_t rows, int64_t n, const ortc_blocked_windows *t)
             v_store_f32(y + i, activate(v, act, l, h), left); \
         }); \
     } \
+    static void clip_##T(size_t n, const float *sums, const void *residual, float lo, float hi, void *to) \
+    { \
+        const type *r = residual; \
+        type *y = to; \
+        const vf32 l = v_set_f32(lo), h = v_set_f32(hi); \
+        V_FOR(i, left, n, { \
+            vf32 v = v_load_f32(sums + i, left); \
+            if (r) v = v_add(v, v_load_##T(r + i, left)); \
+            v_store_##T(y + i, v_min(h, v_max(l, v)), left); /* v second: a NaN stays */ \
+        }); \
+    } \
     static void narrow_##T(size_t n, const float *x, size_t lanes, void *to) \
     { \
         type *y = to; \
@@ -553,26 +564,34 @@ static void depthwise(int64_t rows, int64_t n, const ortc_blocked_windows *t)
                 const size_t keep = lanes > (size_t)j * LANES ? lanes - (size_t)j * LANES : 0; \
                 v_store_##T(y + j * LANES, v_keep(v_load_f32(x + j * LANES, LANES), keep, 0), LANES); \
             } \
+    } \
+    /* Two sums in turn: each waits for itself. */ \
+    static void sum_##T(int64_t rows, int64_t n, const void *from, float *sums) \
+    { \
+        const type *x = from; \
+        for (; rows > 0; rows--, x += n * ORTC_BLOCK, sums += ORTC_BLOCK) \
+            for (int j = 0; j < ORTC_BLOCK; j += LANES) { \
+                const type *at = x + j, *end = at + n * ORTC_BLOCK; \
+                vf32 even = v_set_f32(0), odd = even; \
+                if (n % 2) even = v_load_##T(at, LANES), at += ORTC_BLOCK; \
+                for (; at < end; at += 2 * ORTC_BLOCK) { \
+                    even = v_add(even, v_load_##T(at, LANES)); \
+                    odd = v_add(odd, v_load_##T(at + ORTC_BLOCK, LANES)); \
+                } \
+                v_store_f32(sums + j, v_add(even, odd), LANES); \
+            } \
+    } \
+    static void scale_##T(size_t rows, const void *from, const float *factor, float *y) \
+    { \
+        const type *x = from; \
+        for (size_t i = 0; i < rows; i++, x += ORTC_BLOCK, y += ORTC_BLOCK) { \
+            const vf32 f = v_set_f32(factor[i]); \
+            V_FOR(k, n, ORTC_BLOCK, v_store_f32(y + k, v_mul(v_load_##T(x + k, n), f), n);); \
+        } \
     }
 MOVES(f32, float)
 MOVES(f16, uint16_t)
 MOVES(bf16, uint16_t)
-
-/* Two sums in turn: each waits for itself. */
-static void sum_rows(int64_t rows, int64_t n, const float *x, float *sums)
-{
-    for (; rows > 0; rows--, x += n * ORTC_BLOCK, sums += ORTC_BLOCK)
-        for (int j = 0; j < ORTC_BLOCK; j += LANES) {
-            const float *at = x + j, *end = at + n * ORTC_BLOCK;
-            vf32 even = v_set_f32(0), odd = even;
-            if (n % 2) even = v_load_f32(at, LANES), at += ORTC_BLOCK;
-            for (; at < end; at += 2 * ORTC_BLOCK) {
-                even = v_add(even, v_load_f32(at, LANES));
-                odd = v_add(odd, v_load_f32(at + ORTC_BLOCK, LANES));
-            }
-            v_store_f32(sums + j, v_add(even, odd), LANES);
-        }
-}
 
 static void widen_bytes(size_t count, const void *x, int is_signed, int32_t zero, float *y)
 {
@@ -589,14 +608,6 @@ static void to_integers(size_t count, float *sums)
           { v_store_i32((int32_t *)(void *)sums + i, v_i32_within(v_load_f32(sums + i, n)), n); });
 }
 
-static void scale_rows(size_t rows, const float *x, const float *factor, float *y)
-{
-    for (size_t i = 0; i < rows; i++, x += ORTC_BLOCK, y += ORTC_BLOCK) {
-        const vf32 f = v_set_f32(factor[i]);
-        V_FOR(k, n, ORTC_BLOCK, v_store_f32(y + k, v_mul(v_load_f32(x + k, n), f), n););
-    }
-}
-
 const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
                                                  BLOCKS,
                                                  {dense_f32, dense_f16, dense_bf16},
@@ -611,6 +622,7 @@ const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
                                                  widen_bytes,
                                                  to_integers,
                                                  {finish_f32, finish_f16, finish_bf16},
-                                                 sum_rows,
-                                                 scale_rows,
+                                                 {clip_f32, clip_f16, clip_bf16},
+                                                 {sum_f32, sum_f16, sum_bf16},
+                                                 {scale_f32, scale_f16, scale_bf16},
                                                  {narrow_f32, narrow_f16, narrow_bf16}};

@@ -340,8 +340,10 @@ static ortc_status plan_at(int way, const ortc_conv_state *s, ortc_plan *p, cons
         return status;
     }
     size_t bias = (size_t)(ortc_blocks_of(b->channels) * ORTC_BLOCK) * sizeof(float);
-    if (at->factor) b->weights = (int64_t)b->packed->bytes;
-    if (at->factor) bias += (size_t)g.images * b->packed->bytes;
+    if (at->factor) { /* and factors */
+        b->weights = (int64_t)b->packed->bytes * (b->type == ORTC_F32 ? 1 : 2);
+        bias += (size_t)g.images * ((size_t)b->weights + (size_t)(b->dense.ins * ORTC_BLOCK) * sizeof(float));
+    }
     if (at->mean) bias += (size_t)ortc_blocked_depthwise_sums(&b->depthwise) * sizeof(float);
     if (pixels_of(way))
         ortc_plan_workspace(p, bias + b->winograd.shared, b->winograd.scratch);
@@ -386,24 +388,31 @@ void ortc_conv_blocks_release(const void *state, void *pstate)
 /* Packed weights of points for each image, times the factors of its channels: by blocks of output. */
 typedef struct scaling {
     const ortc_blocked_plan *d;
-    const float *weights, *factor;
+    const char *weights;
+    const float *factor;
     float *to;
 } scaling;
 
 static void scale_blocks(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const scaling *s = arg;
-    const int64_t channels = s->d->ins * ORTC_BLOCK, block = channels * ORTC_BLOCK;
+    const int64_t channels = s->d->ins * ORTC_BLOCK, block = channels * ORTC_BLOCK,
+                  size = s->d->type == ORTC_FLOAT_F32 ? 4 : 2;
     (void)scratch;
     for (int64_t i = begin; i < end; i++)
-        s->d->uk->scale((size_t)channels, s->weights + i % s->d->outs * block,
-                        s->factor + i / s->d->outs * channels, s->to + i * block);
+        s->d->uk->scale[s->d->type]((size_t)channels, s->weights + i % s->d->outs * block * size,
+                                    s->factor + i / s->d->outs * channels, s->to + i * block);
 }
 
-static ortc_status scale_weights(const blocks_plan *b, const float *factor, float *to, ortc_call *call)
+/* `space` takes the factors as f32, then the weights, which are returned. */
+static ortc_status scale_weights(const blocks_plan *b, const void *factor, float *space, const void **w,
+                                 ortc_call *call)
 {
     const ortc_blocked_plan *d = &b->dense;
-    scaling s = {d, b->packed->data, factor, to};
+    const int64_t factors = d->images * d->ins * ORTC_BLOCK;
+    scaling s = {d, b->packed->data, space, space + factors};
+    *w = s.to;
+    ortc_convert_get()->widen[d->type]((size_t)factors, factor, space);
     return ortc_parallel(call, d->images * d->outs, SCALED / (d->ins * ORTC_BLOCK * ORTC_BLOCK) + 1,
                          scale_blocks, &s);
 }
@@ -431,8 +440,8 @@ ortc_status ortc_conv_blocks_run(const ortc_conv_state *s, const void *pstate, o
     if (pixels_of(b->way))
         return ortc_winograd_run(&b->winograd, &args, at->in[1].data, bias + padded, &threads);
     if (at->factor) {
-        ORTC_TRY(scale_weights(b, at->factor->data, bias + padded, call));
-        args.w = bias + padded;
+        ORTC_TRY(scale_weights(b, at->factor->data, bias + padded, &args.w, call));
+        args.floats = 1;
     }
     if (b->way != DEPTHWISE) return ortc_blocked_run(&b->dense, &args, &threads);
     ORTC_TRY(ortc_blocked_depthwise_run(&b->depthwise, &args, &threads));

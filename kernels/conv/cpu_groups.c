@@ -1,8 +1,8 @@
-/* Conv and a neighbour on the cpu (graph/specialise/squeeze_excite.c), f32 in blocks:
+/* Conv and a neighbour on the cpu (graph/specialise/squeeze_excite.c), floats in blocks:
  *   conv.squeezed         windows of one channel each, and the means of their results, whose rows are summed
  *                         while they are in L1
- *   conv.excited_pieces   points whose values are multiplied by factors as they are cut in pieces
- *   conv.excited_1x1      the same: of each image's weights, which are fewer than its values
+ *   conv.excited_pieces   points whose values, f32, are multiplied by factors as they are cut in pieces
+ *   conv.excited_1x1      the same of f32 and f16: of each image's weights, which are fewer than its values
  * Each is one kernel of the Conv, which sees its inputs as the node alone has them.
  */
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static const ortc_node *read_group(const ortc_node *n, int way, group_state *s)
 /* Extents, of one image where their number is not known; 0: others are not. */
 static int read_extents(const ortc_port *p, int64_t *dims, ortc_view *v)
 {
-    if (p->rank < 3 || p->rank > 5 || p->dtype != ORTC_F32) return 0;
+    if (p->rank < 3 || p->rank > 5) return 0;
     for (int32_t i = 0; i < p->rank; i++) {
         dims[i] = i == 0 && !ortc_dim_is_number(p->dims[0]) ? 1 : p->dims[i];
         if (!ortc_dim_is_number(dims[i])) return 0;
@@ -96,10 +96,18 @@ static int read_extents(const ortc_port *p, int64_t *dims, ortc_view *v)
     return 1;
 }
 
+/* Pairs of bf16, and pieces of f16, are quicker than points whose weights become f32. */
+static int takes_type(ortc_dtype type, int way)
+{
+    return type == ORTC_F32 || (way == SQUEEZED && (type == ORTC_F16 || type == ORTC_BF16)) ||
+           (way == POINT && type == ORTC_F16 && !ortc_tiled_uk_get(ORTC_TILED_PIECES));
+}
+
 /* Whether the kernel is for the Conv whatever the number of images. */
 static int suits(const ortc_node *conv, int way)
 {
     const ortc_port ports[3] = {ortc_node_in(conv, 0), ortc_node_in(conv, 1), ortc_node_out(conv, 0)};
+    const ortc_dtype type = ports[0].dtype;
     int64_t dims[3][5];
     ortc_view v[3];
     ortc_window window;
@@ -107,15 +115,15 @@ static int suits(const ortc_node *conv, int way)
     ortc_blocked_depthwise_plan d;
     ortc_blocked_plan b;
     const char *attribute;
+    if (!takes_type(type, way)) return 0;
     for (int i = 0; i < 3; i++)
-        if (!read_extents(&ports[i], dims[i], &v[i])) return 0;
+        if (ports[i].dtype != type || !read_extents(&ports[i], dims[i], &v[i])) return 0;
     if (ortc_window_read(conv, -1, &window, &attribute)) return 0;
     ortc_conv_read_windows(&window, ortc_node_int(conv, "group", 1), v, &v[2], &g);
     if (g.images == 0) g.images = 1;
-    if (way == SQUEEZED) return ortc_blocked_depthwise_plan_init(&g, ORTC_F32, 1, &d);
+    if (way == SQUEEZED) return ortc_blocked_depthwise_plan_init(&g, type, 1, &d);
     if (g.group > 1 || !ortc_conv_is_pointwise(&g) || ortc_conv_is_empty(&g)) return 0;
-    if (way == POINT && (g.filters > g.out_count || !ortc_blocked_plan_init(&g, ORTC_F32, 0, 0, &b)))
-        return 0;
+    if (way == POINT && (g.filters > g.out_count || !ortc_blocked_plan_init(&g, type, 0, 0, &b))) return 0;
     if (way == POINT) ortc_blocked_plan_deinit(&b);
     return way == POINT || (g.out_count >= ORTC_TILE_HALF && ortc_tiled_uk_get(ORTC_TILED_PIECES));
 }

@@ -133,12 +133,15 @@ static const float *read(const reduce_job *j, int64_t at, int64_t n, float *scra
     return scratch;
 }
 
-/* Lines of n elements, `step` apart; narrow types' TILE apart in the scratch. */
-static const float *read_lines(const reduce_job *j, int64_t at, int64_t n, int64_t lines, int64_t step,
+/* Lines of n elements, *step apart, which narrow types lie n apart in the scratch. */
+static const float *read_lines(const reduce_job *j, int64_t at, int64_t n, int64_t lines, int64_t *step,
                                float *scratch)
 {
+    const int64_t apart = *step;
     if (j->type == ORTC_FLOAT_F32) return read(j, at, n, scratch);
-    for (int64_t k = 0; k < lines; k++) read(j, at + k * step, n, scratch + k * TILE);
+    *step = n;
+    if (apart == n) return read(j, at, lines * n, scratch);
+    for (int64_t k = 0; k < lines; k++) read(j, at + k * apart, n, scratch + k * n);
     return scratch;
 }
 
@@ -201,10 +204,10 @@ static void fold_lines(const reduce_job *j, const ortc_walk *kept, ortc_walk *re
         const int64_t step = d < 0 ? 0 : reduced->step[0][d];
         int64_t lines = d < 0 ? 1 : reduced->dims[d] - reduced->index[d];
         lines = lines < stop - u ? lines : stop - u;
-        if (j->type != ORTC_FLOAT_F32) lines = lines < PIECE / TILE ? lines : PIECE / TILE;
-        const float *x = read_lines(j, kept->at[0] + reduced->at[0] + at, n, lines, step, scratch);
-        j->body->line[j->fold]((size_t)n, (size_t)lines, (size_t)(j->type == ORTC_FLOAT_F32 ? step : TILE), x,
-                               top, acc);
+        if (j->type != ORTC_FLOAT_F32) lines = lines < PIECE / n ? lines : PIECE / n;
+        int64_t apart = step;
+        const float *x = read_lines(j, kept->at[0] + reduced->at[0] + at, n, lines, &apart, scratch);
+        j->body->line[j->fold]((size_t)n, (size_t)lines, (size_t)apart, x, top, acc);
         if (d >= 0) reduced->index[d] += lines - 1, reduced->at[0] += (lines - 1) * step;
         ortc_walk_next(reduced);
         u += lines;
@@ -214,8 +217,8 @@ static void fold_lines(const reduce_job *j, const ortc_walk *kept, ortc_walk *re
 /* Lines so few that f64 has nothing to join, and results that are what they fold to, or a number of them. */
 static bool is_straight(const reduce_job *j)
 {
-    return j->type == ORTC_FLOAT_F32 && j->splits == 1 && j->units <= LINES && j->what != L2 &&
-           j->what != LOG_SUM && j->what != LOG_SUM_EXP;
+    return j->splits == 1 && j->units <= LINES && j->what != L2 && j->what != LOG_SUM &&
+           j->what != LOG_SUM_EXP;
 }
 
 static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -235,9 +238,11 @@ static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         ortc_walk kept = j->dims.kept, reduced = j->dims.reduced;
         ortc_walk_seek(&kept, place);
         if (straight) {
-            float *y = (float *)j->y->data + first, each = (float)j->units;
+            const float each = (float)j->units;
+            float *y = j->type == ORTC_FLOAT_F32 ? (float *)j->y->data + first : acc;
             fold_lines(j, &kept, &reduced, at, n, 0, j->units, top, scratch, y);
             for (int64_t k = 0; j->what == MEAN && k < n; k++) y[k] /= each;
+            if (y == acc) j->convert->narrow[j->type]((size_t)n, acc, (char *)j->y->data + 2 * first);
             continue;
         }
         if (from < to) ortc_walk_seek(&reduced, from);
