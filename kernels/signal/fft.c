@@ -12,8 +12,8 @@ struct ortc_fft {
     double *filter; /* the transform of the conjugate chirp, over m */
 };
 
-/* e^(-2 pi i k / n), 0 <= k < n, by an angle of at most pi / 4, so that the axes and diagonals are exact. */
-static void root(int64_t k, int64_t n, double *out)
+/* By an angle of at most pi / 4, so that the axes and diagonals are exact. */
+void ortc_fft_root(int64_t k, int64_t n, double *out)
 {
     const double pi = 3.14159265358979323846;
     const int64_t eighth = 8 * k / n; /* k and n are below 2^28 */
@@ -80,11 +80,11 @@ ortc_fft *ortc_fft_create(int64_t n)
     f->n = n, f->m = m;
     f->roots = (double *)(f + 1);
     f->chirp = f->roots + roots, f->filter = f->chirp + chirp;
-    for (int64_t k = 0; k < m / 2; k++) root(k, m, f->roots + 2 * k);
+    for (int64_t k = 0; k < m / 2; k++) ortc_fft_root(k, m, f->roots + 2 * k);
     if (!chirps) return f;
     memset(f->filter, 0, filter * sizeof *f->filter);
     for (int64_t k = 0, square = 0; k < n; square = (square + 2 * k + 1) % (2 * n), k++) {
-        root(square, 2 * n, f->chirp + 2 * k); /* square: k^2 modulo 2 n */
+        ortc_fft_root(square, 2 * n, f->chirp + 2 * k); /* square: k^2 modulo 2 n */
         for (int64_t at = k, i = 0; i < 2; i++, at = (m - k) % m) {
             f->filter[2 * at] = f->chirp[2 * k];
             f->filter[2 * at + 1] = -f->chirp[2 * k + 1];

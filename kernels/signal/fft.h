@@ -12,6 +12,9 @@
 
 #define ORTC_FFT_LIMIT (INT64_C(1) << 26) /* elements */
 
+/* e^(-2 pi i k / n), 0 <= k < n, n below 2^28. */
+void ortc_fft_root(int64_t k, int64_t n, double *out);
+
 typedef struct ortc_fft ortc_fft;
 
 /* n: 1 .. ORTC_FFT_LIMIT. Freed by free(). NULL: no memory. */

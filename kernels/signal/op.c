@@ -6,7 +6,7 @@
  */
 #include "kernels/common/shape.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_signal;
+extern const ortc_kernel_table ortc_kernels_ref_signal, ortc_kernels_cpu_signal;
 
 /* The one number of input `in`; UNKNOWN where it is left out or not known. */
 static ortc_status infer_scalar(ortc_infer *c, uint32_t in, int64_t least, ortc_dim *out)
@@ -155,4 +155,4 @@ static const ortc_op ops[] = {
             "num_mel_bins:T1! dft_length:T1! sample_rate:T1 lower_edge_hertz:T2 upper_edge_hertz:T2",
             "output:T3", "output_datatype:i=1", "T1=i32,i64 T2=float T3=num", infer_mel, NULL, 0),
 };
-ORTC_FAMILY(signal, ops, &ortc_kernels_ref_signal);
+ORTC_FAMILY(signal, ops, &ortc_kernels_ref_signal, &ortc_kernels_cpu_signal);
