@@ -1,4 +1,5 @@
-/* kernels/signal/cpu.c: DFT and STFT on the cpu provider, in f32: passes over several lines at once (lines.h).
+/* kernels/signal/cpu.c: DFT and STFT on the cpu provider, in f32: passes over several lines at once
+ * (lines.h).
  *
  * A real line of even length is half as many complex numbers, as it lies; so is what onesided frequencies
  * become. Lengths with a prime factor beyond 13 are convolutions with a chirp (Bluestein). Which lines go

@@ -1,4 +1,4 @@
-/* kernels/signal/dft.h: what DFT and STFT are about, for the kernels of every provider on the host (ref.c). */
+/* kernels/signal/dft.h: what DFT and STFT are about, for the kernels of all providers on the host (ref.c). */
 #ifndef ORTC_KERNELS_SIGNAL_DFT_H
 #define ORTC_KERNELS_SIGNAL_DFT_H
 
