@@ -4,7 +4,7 @@
 
 #include "kernels/ml/ml.h"
 
-extern const ortc_kernel_table ortc_kernels_ref_ml;
+extern const ortc_kernel_table ortc_kernels_ref_ml, ortc_kernels_cpu_ml;
 
 static ortc_status infer_like(ortc_infer *c) { return ortc_infer_like(c, 0, 0); }
 static ortc_status infer_f32_like(ortc_infer *c)
@@ -272,4 +272,4 @@ static const ortc_op ops[] = {
             "leaf_targetids:is! leaf_weights:t! n_targets:i? aggregate_function:i=1 post_transform:i=0",
             "T=f32,f64,f16", infer_targets, NULL, 0),
 };
-ORTC_FAMILY(ml, ops, &ortc_kernels_ref_ml);
+ORTC_FAMILY(ml, ops, &ortc_kernels_ref_ml, &ortc_kernels_cpu_ml);

@@ -1,48 +1,16 @@
-/* kernels/ml/ref_trees.c: TreeEnsembleClassifier, TreeEnsembleRegressor and TreeEnsemble on ref.
- *
- * All three become one forest when they are prepared: an array of nodes, which name their children by index,
- * and an array of leaf weights. Rows walk every tree from its root; a walk that takes more steps than there
- * are nodes is going in circles, and is an error.
+/* kernels/ml/trees.c: what tree ensembles are (trees.h), read from the lists of the standard, and their
+ * kernels on ref: rows walk every tree from its root; a walk that takes more steps than there are nodes is
+ * going in circles, and is an error.
  */
+#include "kernels/ml/trees.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "kernels/ml/ml.h"
-
-enum { LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, LEAF }; /* TreeEnsemble's numbers */
-enum { AVERAGE, SUM, MIN, MAX };                  /* the same */
-
-typedef struct tree_node {
-    int32_t mode;
-    bool missing_is_true;
-    bool is_child;
-    int64_t feature;
-    double value;
-    int64_t yes, no;    /* nodes */
-    int64_t weights, n; /* LEAF: its weights; MEMBER: its members */
-} tree_node;
-
-typedef struct leaf_weight {
-    int64_t id; /* of the class or target */
-    double weight;
-} leaf_weight;
-
-typedef struct forest {
-    tree_node *nodes;
-    leaf_weight *weights; /* by leaf */
-    double *members;
-    int64_t *roots;
-    int64_t n_nodes, n_weights, n_roots, n_out, most_feature;
-    ml_list base, labels;
-    int post, aggregate;
-    int64_t only_class; /* classifier of two labels whose weights are all for one; else -1 */
-    bool all_positive;
-} forest;
-
-static void forest_release(void *state)
+void ml_forest_release(void *state)
 {
-    forest *f = state;
+    ml_forest *f = state;
     free(f->nodes);
     free(f->weights);
     free(f->members);
@@ -73,10 +41,11 @@ static int64_t find_node(const node_key *keys, int64_t n, int64_t tree, int64_t 
     return found ? found->at : -1;
 }
 
-static bool allocate(forest *f, int64_t n_nodes, int64_t n_weights, int64_t n_members)
+static bool allocate(ml_forest *f, int64_t n_nodes, int64_t n_weights, int64_t n_members)
 {
     f->n_nodes = n_nodes;
     f->n_weights = n_weights;
+    f->n_members = n_members;
     f->nodes = calloc((size_t)n_nodes + 1, sizeof *f->nodes);
     f->weights = calloc((size_t)n_weights + 1, sizeof *f->weights);
     f->members = calloc((size_t)n_members + 1, sizeof *f->members);
@@ -84,10 +53,10 @@ static bool allocate(forest *f, int64_t n_nodes, int64_t n_weights, int64_t n_me
     return f->nodes && f->weights && f->members && f->roots;
 }
 
-static void find_features(forest *f)
+static void find_features(ml_forest *f)
 {
     for (int64_t i = 0; i < f->n_nodes; i++)
-        if (f->nodes[i].mode != LEAF && f->nodes[i].feature > f->most_feature)
+        if (f->nodes[i].mode != ML_LEAF && f->nodes[i].feature > f->most_feature)
             f->most_feature = f->nodes[i].feature;
 }
 
@@ -96,18 +65,19 @@ typedef struct node_lists {
     ml_list trees, ids, features, modes, values, yes, no, missing;
 } node_lists;
 
-static ortc_status read_node(forest *f, const node_lists *l, const node_key *keys, int64_t i, ortc_prep *prep)
+static ortc_status read_node(ml_forest *f, const node_lists *l, const node_key *keys, int64_t i,
+                             ortc_prep *prep)
 {
     static const char *const modes[] = {"BRANCH_LEQ", "BRANCH_LT",  "BRANCH_GTE", "BRANCH_GT",
                                         "BRANCH_EQ",  "BRANCH_NEQ", "",           "LEAF"};
-    tree_node *n = &f->nodes[i];
+    ml_tree_node *n = &f->nodes[i];
     const ortc_span mode = ml_list_text(&l->modes, i);
     const int64_t tree = ml_list_integer(&l->trees, i);
-    while (n->mode <= LEAF && !ortc_span_equal(mode, ortc_span_of(modes[n->mode]))) n->mode++;
-    if (n->mode > LEAF || n->mode == MEMBER)
+    while (n->mode <= ML_LEAF && !ortc_span_equal(mode, ortc_span_of(modes[n->mode]))) n->mode++;
+    if (n->mode > ML_LEAF || n->mode == ML_MEMBER)
         return BAD("nodes_modes[%lld] is '%.*s'", (long long)i, (int)(mode.length < 40 ? mode.length : 40),
                    mode.text);
-    if (n->mode == LEAF) return ORTC_OK;
+    if (n->mode == ML_LEAF) return ORTC_OK;
     n->feature = ml_list_integer(&l->features, i);
     n->value = ml_list_number(&l->values, i);
     n->missing_is_true = i < l->missing.n && ml_list_integer(&l->missing, i) != 0;
@@ -121,8 +91,9 @@ static ortc_status read_node(forest *f, const node_lists *l, const node_key *key
 }
 
 /* Weights in the order of their leaves: counted, then placed. */
-static ortc_status read_weights(forest *f, const node_key *keys, const ml_list *trees, const ml_list *nodes,
-                                const ml_list *ids, const ml_list *weights, ortc_prep *prep)
+static ortc_status read_weights(ml_forest *f, const node_key *keys, const ml_list *trees,
+                                const ml_list *nodes, const ml_list *ids, const ml_list *weights,
+                                ortc_prep *prep)
 {
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t i = 0; i < weights->n; i++) {
@@ -132,8 +103,8 @@ static ortc_status read_weights(forest *f, const node_key *keys, const ml_list *
             if (at < 0 || id < 0 || id >= f->n_out)
                 return BAD("weight %lld is for a node that is not there, or for output %lld of %lld",
                            (long long)i, (long long)id, (long long)f->n_out);
-            tree_node *n = &f->nodes[at];
-            if (pass) f->weights[n->weights + n->n] = (leaf_weight){id, ml_list_number(weights, i)};
+            ml_tree_node *n = &f->nodes[at];
+            if (pass) f->weights[n->weights + n->n] = (ml_leaf_weight){id, ml_list_number(weights, i)};
             n->n++;
         }
         for (int64_t i = 0, first = 0; !pass && i < f->n_nodes; i++) {
@@ -145,7 +116,8 @@ static ortc_status read_weights(forest *f, const node_key *keys, const ml_list *
     return ORTC_OK;
 }
 
-static ortc_status read_nodes(forest *f, const ortc_node *node, const char *const names[4], ortc_prep *prep)
+static ortc_status read_nodes(ml_forest *f, const ortc_node *node, const char *const names[4],
+                              ortc_prep *prep)
 {
     const node_lists l = {ml_list_of(node, NULL, "nodes_treeids", NULL, NULL),
                           ml_list_of(node, NULL, "nodes_nodeids", NULL, NULL),
@@ -198,7 +170,7 @@ static int aggregate_of(const char *name)
 }
 
 /* Two labels, and weights for one class only: a score that is compared with a threshold. */
-static void find_binary(forest *f)
+static void find_binary(ml_forest *f)
 {
     f->only_class = f->labels.n == 2 && f->n_weights ? f->weights[0].id : -1;
     f->all_positive = true;
@@ -208,18 +180,18 @@ static void find_binary(forest *f)
     }
 }
 
-static ortc_status classic_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ml_forest_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     static const char *const of_classes[4] = {"class_treeids", "class_nodeids", "class_ids", "class_weights"};
     static const char *const of_targets[4] = {"target_treeids", "target_nodeids", "target_ids",
                                               "target_weights"};
     const bool classifier = !strcmp(ortc_node_op(n), "TreeEnsembleClassifier");
-    forest *f = calloc(1, sizeof *f);
+    ml_forest *f = calloc(1, sizeof *f);
     if (!f) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     f->labels = ml_list_of(n, "classlabels_strings", "classlabels_int64s", NULL, NULL);
     f->base = ml_list_of(n, NULL, NULL, "base_values", "base_values_as_tensor");
     f->n_out = classifier ? f->labels.n : ortc_node_int(n, "n_targets", 0);
-    f->aggregate = classifier ? SUM : aggregate_of(ortc_node_string(n, "aggregate_function", "SUM"));
+    f->aggregate = classifier ? ML_SUM : aggregate_of(ortc_node_string(n, "aggregate_function", "SUM"));
     f->post = ml_post_of(n, prep);
     ortc_status s = f->post < 0 ? ORTC_INVALID_MODEL : ORTC_OK;
     if (s == ORTC_OK && (f->n_out < 1 || f->aggregate < 0))
@@ -230,7 +202,7 @@ static ortc_status classic_prepare(const ortc_node *n, ortc_prep *prep, void **o
     if (s == ORTC_OK && f->base.n > 1 && f->base.n != f->n_out)
         s = BAD("%lld base values for %lld outputs", (long long)f->base.n, (long long)f->n_out);
     if (s != ORTC_OK) {
-        forest_release(f);
+        ml_forest_release(f);
         return s;
     }
     find_binary(f);
@@ -240,7 +212,7 @@ static ortc_status classic_prepare(const ortc_node *n, ortc_prep *prep, void **o
 
 /* ---- TreeEnsemble-5: leaves stand in lists of their own, behind the nodes in our array ----------------- */
 
-static ortc_status read_ensemble(forest *f, const ortc_node *node, ortc_prep *prep)
+static ortc_status read_ensemble(ml_forest *f, const ortc_node *node, ortc_prep *prep)
 {
     const ml_list splits = ml_list_of(node, NULL, NULL, NULL, "nodes_splits"),
                   modes = ml_list_of(node, NULL, NULL, NULL, "nodes_modes");
@@ -262,7 +234,7 @@ static ortc_status read_ensemble(forest *f, const ortc_node *node, ortc_prep *pr
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for %lld nodes", (long long)n);
     for (int64_t i = 0; i < members.n; i++) f->members[i] = ml_list_number(&members, i);
     for (int64_t i = 0, member = 0; i < n; i++) {
-        tree_node *t = &f->nodes[i];
+        ml_tree_node *t = &f->nodes[i];
         t->mode = (int32_t)ml_list_integer(&modes, i);
         t->value = ml_list_number(&splits, i);
         t->feature = ml_list_integer(&features, i);
@@ -270,13 +242,13 @@ static ortc_status read_ensemble(forest *f, const ortc_node *node, ortc_prep *pr
         const bool leaf_yes = ml_list_integer(&yes_leaf, i) != 0, leaf_no = ml_list_integer(&no_leaf, i) != 0;
         t->yes = ml_list_integer(&yes, i);
         t->no = ml_list_integer(&no, i);
-        if (t->mode < LEQ || t->mode > MEMBER || t->feature < 0 || t->yes < 0 ||
+        if (t->mode < ML_LEQ || t->mode > ML_MEMBER || t->feature < 0 || t->yes < 0 ||
             t->yes >= (leaf_yes ? leaves : n) || t->no < 0 || t->no >= (leaf_no ? leaves : n))
             return BAD("node %lld: a mode that is none, a negative feature, or a child that is not there",
                        (long long)i);
         t->yes += leaf_yes ? n : 0;
         t->no += leaf_no ? n : 0;
-        if (t->mode != MEMBER) continue;
+        if (t->mode != ML_MEMBER) continue;
         t->weights = member;
         while (member < members.n && f->members[member] == f->members[member]) /* up to a NaN */
             member++;
@@ -285,8 +257,8 @@ static ortc_status read_ensemble(forest *f, const ortc_node *node, ortc_prep *pr
             return BAD("node %lld: membership_values ends before its NaN", (long long)i);
     }
     for (int64_t i = 0; i < leaves; i++) {
-        f->weights[i] = (leaf_weight){ml_list_integer(&ids, i), ml_list_number(&weights, i)};
-        f->nodes[n + i] = (tree_node){.mode = LEAF, .weights = i, .n = 1};
+        f->weights[i] = (ml_leaf_weight){ml_list_integer(&ids, i), ml_list_number(&weights, i)};
+        f->nodes[n + i] = (ml_tree_node){.mode = ML_LEAF, .weights = i, .n = 1};
         if (f->weights[i].id < 0 || f->weights[i].id >= f->n_out)
             return BAD("leaf %lld is for target %lld of %lld", (long long)i, (long long)f->weights[i].id,
                        (long long)f->n_out);
@@ -302,9 +274,9 @@ static ortc_status read_ensemble(forest *f, const ortc_node *node, ortc_prep *pr
     return ORTC_OK;
 }
 
-static ortc_status ensemble_prepare(const ortc_node *n, ortc_prep *prep, void **out)
+ortc_status ml_ensemble_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
-    forest *f = calloc(1, sizeof *f);
+    ml_forest *f = calloc(1, sizeof *f);
     if (!f) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for attributes");
     const int64_t post = ortc_node_int(n, "post_transform", 0),
                   aggregate = ortc_node_int(n, "aggregate_function", 1);
@@ -319,7 +291,7 @@ static ortc_status ensemble_prepare(const ortc_node *n, ortc_prep *prep, void **
     f->aggregate = (int)aggregate;
     if (s == ORTC_OK) s = read_ensemble(f, n, prep);
     if (s != ORTC_OK) {
-        forest_release(f);
+        ml_forest_release(f);
         return s;
     }
     *out = f;
@@ -328,16 +300,16 @@ static ortc_status ensemble_prepare(const ortc_node *n, ortc_prep *prep, void **
 
 /* ---- Running ------------------------------------------------------------------------------------------- */
 
-static bool goes_yes(const forest *f, const tree_node *n, double x)
+static bool goes_yes(const ml_forest *f, const ml_tree_node *n, double x)
 {
-    if (x != x) return n->missing_is_true || n->mode == NEQ;
+    if (x != x) return n->missing_is_true || n->mode == ML_NEQ;
     switch (n->mode) {
-    case LEQ: return x <= n->value;
-    case LT: return x < n->value;
-    case GTE: return x >= n->value;
-    case GT: return x > n->value;
-    case EQ: return x == n->value;
-    case NEQ: return x != n->value;
+    case ML_LEQ: return x <= n->value;
+    case ML_LT: return x < n->value;
+    case ML_GTE: return x >= n->value;
+    case ML_GT: return x > n->value;
+    case ML_EQ: return x == n->value;
+    case ML_NEQ: return x != n->value;
     default:
         for (int64_t i = 0; i < n->n; i++)
             if (f->members[n->weights + i] == x) return true;
@@ -345,55 +317,47 @@ static bool goes_yes(const forest *f, const tree_node *n, double x)
     }
 }
 
-typedef struct row {
-    double *scores;
-    bool *seen; /* a leaf was for it */
-} row;
-
-static void add_leaf(const forest *f, const tree_node *leaf, const row *r)
+void ml_scores_clear(const ml_forest *f, const ml_scores *r)
 {
-    for (int64_t i = 0; i < leaf->n; i++) {
-        const leaf_weight *w = &f->weights[leaf->weights + i];
+    for (int64_t k = 0; k < f->n_out; k++) {
+        r->scores[k] = 0;
+        r->seen[k] = false;
+    }
+}
+
+void ml_scores_add(const ml_forest *f, int64_t first, int64_t n, const ml_scores *r)
+{
+    for (const ml_leaf_weight *w = f->weights + first; n > 0; n--, w++) {
         double *score = &r->scores[w->id];
-        switch (r->seen[w->id] ? f->aggregate : SUM) {
-        case MIN: *score = w->weight < *score ? w->weight : *score; break;
-        case MAX: *score = w->weight > *score ? w->weight : *score; break;
+        switch (r->seen[w->id] ? f->aggregate : ML_SUM) {
+        case ML_MIN: *score = w->weight < *score ? w->weight : *score; break;
+        case ML_MAX: *score = w->weight > *score ? w->weight : *score; break;
         default: *score += w->weight; break;
         }
         r->seen[w->id] = true;
     }
 }
 
-/* The scores of a row, base values and all; not transformed. */
-static ortc_status score_row(const forest *f, ortc_call *c, int64_t at, int64_t columns, const row *r)
+/* All trees' leaves for a row. */
+static ortc_status ask_trees(const ml_forest *f, ortc_call *c, int64_t at, int64_t columns,
+                             const ml_scores *r)
 {
     const ortc_view *x = &c->in[0];
-    for (int64_t k = 0; k < f->n_out; k++) {
-        r->scores[k] = 0;
-        r->seen[k] = false;
-    }
     for (int64_t t = 0; t < f->n_roots; t++) {
-        const tree_node *n = &f->nodes[f->roots[t]];
-        for (int64_t steps = 0; n->mode != LEAF; steps++) {
+        const ml_tree_node *n = &f->nodes[f->roots[t]];
+        for (int64_t steps = 0; n->mode != ML_LEAF; steps++) {
             if (steps > f->n_nodes)
                 return ortc_call_fail(c, ORTC_INVALID_MODEL, "tree %lld goes in circles", (long long)t);
             const double v = ortc_load_f64(x->data, x->dtype, at * columns + n->feature);
-            /* Most nodes ask the same, and nobody can foretell the answer: no branch on it. */
-            const bool yes = n->mode == LEQ && v == v ? v <= n->value : goes_yes(f, n, v);
-            n = &f->nodes[n->no ^ ((n->no ^ n->yes) & -(int64_t)yes)];
+            n = &f->nodes[goes_yes(f, n, v) ? n->yes : n->no];
         }
-        add_leaf(f, n, r);
-    }
-    for (int64_t k = 0; k < f->n_out; k++) {
-        r->scores[k] /= f->aggregate == AVERAGE ? (double)f->n_roots : 1;
-        if (f->only_class < 0)
-            r->scores[k] += f->base.n ? ml_list_number(&f->base, f->base.n == 1 ? 0 : k) : 0;
+        ml_scores_add(f, n->weights, n->n, r);
     }
     return ORTC_OK;
 }
 
-/* Classifiers: the winner's label, and the scores of all classes. */
-static void finish_class(const forest *f, ortc_call *c, int64_t at, const row *r, ortc_span *spans)
+/* The winner's label, and the scores of all classes. */
+static void put_class(const ml_forest *f, ortc_call *c, int64_t at, const ml_scores *r, ortc_span *spans)
 {
     int64_t best = 0;
     if (f->only_class >= 0) {
@@ -414,65 +378,84 @@ static void finish_class(const forest *f, ortc_call *c, int64_t at, const row *r
     if (c->out[0].dtype) ml_store_label(&f->labels, best, &c->out[0], spans, at);
 }
 
-static ortc_status run_rows(const forest *f, ortc_call *c, int64_t rows, int64_t columns, const row *r,
-                            ortc_span *spans, bool classes)
+void ml_scores_put(const ml_forest *f, ortc_call *c, int64_t at, const ml_scores *r, ortc_span *spans,
+                   bool classes)
 {
     const uint32_t port = classes ? 1 : 0;
-    for (int64_t i = 0; i < rows; i++) {
-        ORTC_TRY(ortc_poll(c));
-        ORTC_TRY(score_row(f, c, i, columns, r));
-        if (classes)
-            finish_class(f, c, i, r, spans);
-        else
-            ml_post(f->post, r->scores, f->n_out);
-        for (int64_t k = 0; port < c->n_out && c->out[port].dtype && k < f->n_out; k++)
-            ortc_store_f64(c->out[port].data, c->out[port].dtype, i * f->n_out + k, r->scores[k]);
+    for (int64_t k = 0; k < f->n_out; k++) {
+        r->scores[k] /= f->aggregate == ML_AVERAGE ? (double)f->n_roots : 1;
+        if (f->only_class < 0)
+            r->scores[k] += f->base.n ? ml_list_number(&f->base, f->base.n == 1 ? 0 : k) : 0;
     }
-    return classes && c->out[0].dtype == ORTC_STRING
-               ? ortc_give_spans(c, 0, c->out[0].rank, c->out[0].dims, spans)
-               : ORTC_OK;
+    if (classes)
+        put_class(f, c, at, r, spans);
+    else
+        ml_post(f->post, r->scores, f->n_out);
+    for (int64_t k = 0; port < c->n_out && c->out[port].dtype && k < f->n_out; k++)
+        ortc_store_f64(c->out[port].data, c->out[port].dtype, at * f->n_out + k, r->scores[k]);
 }
 
-static ortc_status run(const forest *f, ortc_call *c, bool classes)
+ortc_status ml_forest_begin(const ml_forest *f, ortc_call *c, int64_t *rows, int64_t *columns,
+                            ortc_span **spans)
+{
+    ml_rows(&c->in[0], rows, columns);
+    if (f->most_feature >= *columns)
+        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "the trees ask for feature %lld, the input has %lld",
+                              (long long)f->most_feature, (long long)*columns);
+    *spans = calloc((size_t)*rows + 1, sizeof **spans);
+    return *spans ? ORTC_OK
+                  : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows", (long long)*rows);
+}
+
+ortc_status ml_forest_end(ortc_call *c, ortc_status status, ortc_span *spans, bool classes)
+{
+    if (!status && classes && c->out[0].dtype == ORTC_STRING)
+        status = ortc_give_spans(c, 0, c->out[0].rank, c->out[0].dims, spans);
+    free(spans);
+    return status;
+}
+
+ortc_status ml_forest_run(const ml_forest *f, ortc_call *c, bool classes)
 {
     int64_t rows, columns;
-    ml_rows(&c->in[0], &rows, &columns);
-    if (f->most_feature >= columns)
-        return ortc_call_fail(c, ORTC_SHAPE_MISMATCH, "the trees ask for feature %lld, the input has %lld",
-                              (long long)f->most_feature, (long long)columns);
-    const row r = {malloc(((size_t)f->n_out + 2) * sizeof(double)), malloc((size_t)f->n_out + 2)};
-    ortc_span *spans = calloc((size_t)rows + 1, sizeof *spans);
-    const ortc_status s = r.scores && r.seen && spans
-                              ? run_rows(f, c, rows, columns, &r, spans, classes)
-                              : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows",
-                                               (long long)rows);
+    ortc_span *spans;
+    ORTC_TRY(ml_forest_begin(f, c, &rows, &columns, &spans));
+    const ml_scores r = {malloc(((size_t)f->n_out + 2) * sizeof(double)), malloc((size_t)f->n_out + 2)};
+    ortc_status s = r.scores && r.seen ? ORTC_OK
+                                       : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld scores",
+                                                        (long long)f->n_out);
+    for (int64_t i = 0; i < rows && !s; i++) {
+        ml_scores_clear(f, &r);
+        s = ortc_poll(c);
+        if (!s) s = ask_trees(f, c, i, columns, &r);
+        if (!s) ml_scores_put(f, c, i, &r, spans, classes);
+    }
     free(r.scores);
     free(r.seen);
-    free(spans);
-    return s;
+    return ml_forest_end(c, s, spans, classes);
 }
 
 static ortc_status classifier_run(const void *state, const void *pstate, ortc_call *c)
 {
-    return run(state, c, true);
+    return ml_forest_run(state, c, true);
 }
 static ortc_status targets_run(const void *state, const void *pstate, ortc_call *c)
 {
-    return run(state, c, false);
+    return ml_forest_run(state, c, false);
 }
 
 const ortc_kernel ortc_ref_tree_classifier = {.size = ORTC_SIZED(ortc_kernel),
                                               .name = "tree_ensemble_classifier.ref",
-                                              .prepare = classic_prepare,
+                                              .prepare = ml_forest_prepare,
                                               .run = classifier_run,
-                                              .release = forest_release};
+                                              .release = ml_forest_release};
 const ortc_kernel ortc_ref_tree_regressor = {.size = ORTC_SIZED(ortc_kernel),
                                              .name = "tree_ensemble_regressor.ref",
-                                             .prepare = classic_prepare,
+                                             .prepare = ml_forest_prepare,
                                              .run = targets_run,
-                                             .release = forest_release};
+                                             .release = ml_forest_release};
 const ortc_kernel ortc_ref_tree_ensemble = {.size = ORTC_SIZED(ortc_kernel),
                                             .name = "tree_ensemble.ref",
-                                            .prepare = ensemble_prepare,
+                                            .prepare = ml_ensemble_prepare,
                                             .run = targets_run,
-                                            .release = forest_release};
+                                            .release = ml_forest_release};
