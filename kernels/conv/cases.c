@@ -284,6 +284,18 @@ const ortc_case ortc_cases_conv[] = {
     {"ConvTranspose", "f32[2,3,500] f32[3,40,9]!", "strides=[4] output_padding=[1]", .tolerance = 4},
     {"ConvTranspose", "f32[1,3,5,6,7] f32[3,4,3,2,3]!", "strides=[2,2,2] pads=[1,1,1,1,0,1]", .tolerance = 4},
     /* windows side by side: in blocks, several bands, one to three dims, on tiles */
+    /* a channel a group: line by line */
+    {"ConvTranspose", "T[2,21,9,11] T[21,1,16,16]! T[21]", "strides=[8,8] group=21", "T=f32,f16,bf16",
+     .tolerance = 4},
+    {"ConvTranspose", "T[1,8,17,40] T[8,1,4,4]", "strides=[2,2] pads=[1,1,1,1] group=8", "T=f32,f16,bf16",
+     .tolerance = 4},
+    {"ConvTranspose", "f32[1,4,7,40] f32[4,3,3,5] f32[12]", "strides=[1,5] dilations=[2,3] group=4",
+     .tolerance = 4},
+    {"ConvTranspose", "f32[2,6,60] f32[6,1,7]", "strides=[6] group=6 output_padding=[4]", .tolerance = 4},
+    {"ConvTranspose", "f32[1,4,3,6,20] f32[4,1,3,2,4]",
+     "strides=[2,1,3] pads=[1,0,3,0,1,9] group=4 output_padding=[1,0,0]", .tolerance = 4},
+    {"ConvTranspose", "f32[1,5,6,9] f32[5,1,2,2]", "strides=[4,4] group=5 output_padding=[3,3]",
+     .tolerance = 4},
     {"ConvTranspose", "T[2,17,3,5] T[17,18,2,2]! T[18]!", "strides=[2,2]", "T=f32,f16,bf16", .needs = "cpu"},
     {"ConvTranspose", "T[1,5,9,120]~ T[5,33,3,3]! T[33]!", "strides=[3,3]", "T=f32,f16,bf16", .needs = "cpu",
      .tolerance = 4},

@@ -10,13 +10,19 @@
 
 #include "kernels/common/counts.h"
 #include "kernels/common/vector/convert.h"
+#include "kernels/common/vector/squares.h"
 #include "kernels/conv/cpu.h"
 #include "kernels/conv/cpu_transpose.h"
+#include "kernels/conv/spread.h"
 #include "kernels/gemm/cpu_gemm.h"
 #include "kernels/gemm/product.h"
 
 #define PIECE_BYTES (1024.0 * 1024) /* of what is spread at a time */
 #define TILE 1024                   /* elements that an epilogue goes over at a time */
+#define WIDE 64                     /* places that a window may reach beyond a line as long again */
+
+ORTC_VEC_TABLE(ortc_squares)
+ORTC_VEC_TABLE(ortc_spread)
 
 typedef struct transpose_plan {
     ortc_transpose t; /* its kernel is W's */
@@ -25,6 +31,7 @@ typedef struct transpose_plan {
     int64_t images, groups, channels, filters, places; /* of a group: channels, filters; of the window */
     int64_t in[ORTC_SPATIAL_LIMIT], out[ORTC_SPATIAL_LIMIT], pad[ORTC_SPATIAL_LIMIT];
     int64_t in_count, out_count, lines, piece; /* lines: of X's last dim in a channel; of a piece */
+    int64_t reach; /* elements of a line at every stride-th place of Y; 0: they are added one by one */
     ortc_product_plan product;
     size_t at_spread, at_packed, packed_bytes, at_sums; /* in the workspace */
     const ortc_packed *packed;
@@ -131,6 +138,15 @@ static void shapes(const ortc_plan *p, transpose_plan *g)
     }
 }
 
+/* Not where most of a line would be between what is spread. */
+static int64_t reach_of(const transpose_plan *g)
+{
+    const int32_t last = g->spatial - 1;
+    const ortc_window *w = &g->t.window;
+    const int64_t span = (w->kernel[last] - 1) * w->dilation[last], stride = w->stride[last];
+    return stride <= ORTC_FEW_ROWS && span < stride * (g->in[last] + WIDE) ? g->in[last] + span / stride : 0;
+}
+
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     transpose_plan *g = calloc(1, sizeof *g);
@@ -143,6 +159,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     if (ortc_view_count(&p->out[0]) == 0) return ORTC_OK;
     shapes(p, g);
     if (g->in_count == 0 || g->channels == 0) return ORTC_OK; /* Y is its bias */
+    g->reach = reach_of(g);
     const int64_t width = g->in[g->spatial - 1], rows = g->filters * g->places;
     const double fit = PIECE_BYTES / ((double)rows * (double)width * sizeof(float));
     g->piece = fit < 1 ? 1 : fit < (double)g->lines ? (int64_t)fit : g->lines;
@@ -169,7 +186,8 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         return status;
     }
     const size_t sums = t == ORTC_F32 ? 0 : (size_t)(g->filters * g->out_count) * sizeof(float);
-    ortc_plan_workspace(p, g->at_sums + sums, g->product.scratch);
+    const size_t line = (size_t)(2 * g->t.window.stride[g->spatial - 1] * g->reach) * sizeof(float);
+    ortc_plan_workspace(p, g->at_sums + sums, line > g->product.scratch ? line : g->product.scratch);
     ortc_plan_cost(p,
                    g->product.flops * (double)(g->images * g->groups) * (double)g->lines / (double)g->piece,
                    (double)ortc_bytes_of(ortc_dtype_bits(t), ortc_view_count(&p->out[0])));
@@ -183,6 +201,8 @@ typedef struct add_job {
     const float *spread;         /* [filter][place][lines of the piece][width] */
     float *y;                    /* of the group's first filter */
     int64_t first, lines, parts; /* parts: tasks that lines of a filter are dealt to */
+    const ortc_spread *body;
+    const ortc_squares *squares;
 } add_job;
 
 /* Whether lines of X reach lines of Y of their own. */
@@ -209,16 +229,35 @@ static void add_line(float *y, const float *x, int64_t n, int64_t stride, int64_
         for (int64_t i = from; i < to; i++) y[i * stride] += x[i];
 }
 
+/* A line of X at all places of a row of the window, `step` apart: those which meet at each place between two
+ * strides are added up beside each other, then put between each other, and added to Y. */
+static void add_row(const add_job *j, const float *x, int64_t step, float *y, float *scratch)
+{
+    const transpose_plan *p = j->p;
+    const int32_t last = p->spatial - 1;
+    const int64_t n = p->in[last], stride = p->t.window.stride[last], pad = p->pad[last], reach = p->reach;
+    float *line = stride == 1 ? scratch : scratch + stride * reach;
+    memset(scratch, 0, (size_t)(stride * reach) * sizeof *scratch);
+    for (int64_t k = 0; k < p->t.window.kernel[last]; k++, x += step) {
+        const int64_t at = k * p->t.window.dilation[last];
+        j->body->add((size_t)n, x, scratch + at % stride * reach + at / stride);
+    }
+    if (stride > 1)
+        j->squares->join((char *)line, (const char *)scratch, reach * (int64_t)sizeof *line, reach, stride,
+                         sizeof *line);
+    const int64_t begin = max64(-pad, 0), end = min64(p->out[last], stride * reach - pad);
+    if (end > begin) j->body->add((size_t)(end - begin), line + begin + pad, y + begin);
+}
+
 static void add_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const add_job *j = arg;
     const transpose_plan *p = j->p;
     const ortc_window *w = &p->t.window;
     const int32_t last = p->spatial - 1;
-    const int64_t width = p->in[last], row = p->piece * width;
-    (void)scratch;
+    const int64_t width = p->in[last], row = p->piece * width, together = p->reach ? w->kernel[last] : 1;
     for (int64_t n = begin; n < end; n++)
-        for (int64_t place = 0; place < p->places; place++) {
+        for (int64_t place = 0; place < p->places; place += together) {
             const int64_t m = n / j->parts, from = dealt(j->lines, j->parts, n % j->parts),
                           to = dealt(j->lines, j->parts, n % j->parts + 1);
             const float *x = j->spread + (m * p->places + place) * row + from * width;
@@ -238,9 +277,11 @@ static void add_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
                     at += o * step;
                     step *= p->out[i];
                 }
-                if (inside)
-                    add_line(j->y + m * p->out_count + at, x, width, w->stride[last], offset[last],
-                             p->out[last]);
+                float *y = j->y + m * p->out_count + at;
+                if (inside && p->reach)
+                    add_row(j, x, row, y, scratch);
+                else if (inside)
+                    add_line(y, x, width, w->stride[last], offset[last], p->out[last]);
             }
         }
 }
@@ -331,7 +372,14 @@ static ortc_status run_group(ortc_call *c, const ortc_tail_spec *tail, const tra
                      .result = result,
                      .tail = tail,
                      .in = c->in};
-    add_job add = {p, (const float *)(void *)(memory + p->at_spread), fill.sums, 0, 0, 1};
+    add_job add = {p,
+                   (const float *)(void *)(memory + p->at_spread),
+                   fill.sums,
+                   0,
+                   0,
+                   1,
+                   ortc_spread_select(),
+                   ortc_squares_select()};
     ORTC_TRY(ortc_parallel(c, p->filters * p->out_count, grain, bias_chunk, &fill));
     for (; add.first < p->lines; add.first += add.lines) {
         /* the last piece begins earlier, if it must, and its first lines are left out */
@@ -423,4 +471,5 @@ ORTC_KERNELS(cpu, conv_transpose,
              ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPE(ORTC_F32)),
                          &ortc_conv_transpose_rounded),
              ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_transpose_blocked),
+             ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &ortc_conv_transpose_lines),
              ORTC_KERNEL("ConvTranspose", 22, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &conv_transpose));

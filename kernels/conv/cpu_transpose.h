@@ -1,5 +1,5 @@
-/* What the cpu's kernels of ConvTranspose share: of any windows (cpu_transpose.c), and of those that lie side
- * by side, in blocks (cpu_transpose_blocks.c). */
+/* What the cpu's kernels of ConvTranspose share: of any windows (cpu_transpose.c), of few channels
+ * (cpu_transpose_lines.c), and of windows that lie side by side, in blocks (cpu_transpose_blocks.c). */
 #ifndef ORTC_KERNELS_CONV_CPU_TRANSPOSE_H
 #define ORTC_KERNELS_CONV_CPU_TRANSPOSE_H
 
@@ -21,6 +21,6 @@ void ortc_conv_transpose_end(const ortc_tail_spec *, const ortc_view *in, float 
 /* Packed forms of W are numbered from here on. */
 #define ORTC_TRANSPOSE_FORM ((uint64_t)0x7a05 << 32)
 
-extern const ortc_kernel ortc_conv_transpose_blocked, ortc_conv_transpose_rounded;
+extern const ortc_kernel ortc_conv_transpose_blocked, ortc_conv_transpose_rounded, ortc_conv_transpose_lines;
 
 #endif

@@ -1,9 +1,10 @@
 /* kernels/ml/cpu_trees.c: tree ensembles on the cpu provider.
  *
- * Nodes become records that all ask whether a feature is at most a number, and whose two children lie beside
- * each other: what else can be asked becomes such questions. Walks go together, without a branch on answers
- * (walks.h): a block of rows through all trees one by one; of few rows each through as many trees. Scores are
- * added in the order of trees, as on ref, in doubles. Trees that go in circles are left to ref, which says so.
+ * Nodes become records that all ask whether a feature is at most a number, and whose two children lie
+ * beside each other: what else can be asked becomes such questions. Walks go together, without a branch on
+ * answers (walks.h): a block of rows through all trees one by one; of few rows each through as many trees.
+ * Scores are added in the order of trees, as on ref, in doubles. Trees that go in circles are left to ref,
+ * which says so.
  */
 #include <math.h>
 #include <stdlib.h>

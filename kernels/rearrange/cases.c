@@ -90,6 +90,8 @@ const ortc_case ortc_cases_rearrange[] = {
     {"SpaceToDepth", "T[2,3,4,6]", "blocksize=2", PLAIN},
     {"SpaceToDepth", "f32[1,2,6,3]", "blocksize=3 mode='CRD'"},
     {"SpaceToDepth", "T[2,3,38,66]", "blocksize=2", "T=u8,f16,f32,i64,c128", .needs = "cpu"},
+    {"SpaceToDepth", "T[1,2,12,48]", "blocksize=3", "T=u8,f32", .needs = "cpu"},
+    {"SpaceToDepth", "T[1,2,16,68]", "blocksize=4", "T=u8,f16,f32,i64", .needs = "cpu"},
     {"SpaceToDepth", "string[1,1,2,2]={a,b,c,d}", "blocksize=2"},
     {"SpaceToDepth@13", "f32[1,2,4,2]", "blocksize=2"},
     {"SpaceToDepth", "f32[1,2,5,3]", "blocksize=2", .fails = ORTC_SHAPE_MISMATCH},

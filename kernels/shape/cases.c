@@ -92,6 +92,11 @@ const ortc_case ortc_cases_shape[] = {
     {"Transpose", "T[2,40,3,9]", "perm=[0,2,3,1]", "T=f32,f16,u8"},
     {"Transpose", "T[2,16,4,8]", "perm=[0,2,1,3]", "T=f32,f16,u8,c128"},
     {"Transpose", "f16[70,2,100]", ""},
+    /* few rows, which are a task's in pieces */
+    {"Transpose", "T[2,331,3]", "perm=[0,2,1]", "T=u8,f16,f32,f64,c128"},
+    {"Transpose", "T[2,4,331]", "perm=[0,2,1]", "T=u8,f16,f32,f64,c128"},
+    {"Transpose", "T[2,40000]", "", "T=u8,f32"},
+    {"Transpose", "T[40000,2]", "", "T=u8,f32"},
     {"Transpose", "T[3,5]", "", EVERY},
     {"Transpose", "T[2,3,4]", "perm=[2,0,1]", EVERY},
     {"Transpose", "f32[2,3,4,5]", "perm=[0,2,3,1]"},

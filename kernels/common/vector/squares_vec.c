@@ -1,8 +1,73 @@
 /* The body of ortc_squares: squares of as many rows as registers have lanes. Where those are four, the
- * squares that strided.c has itself are as good. */
+ * squares that strided.c has itself are as good. And of few rows. */
 #include "squares.h"
 
 #include "kernels/common/vector/vec.h"
+
+/* Few rows: loops that compilers make shuffles of, where their number is one. */
+#define FEW(size, type) \
+    typedef type any_##size __attribute__((aligned(1), may_alias)); \
+    VFN void split_rows_##size(any_##size *restrict to, int64_t step, const any_##size *restrict from, \
+                               int64_t n, const int rows) \
+    { \
+        any_##size *a = to, *b = to + step, *c = to + 2 * step, *d = to + 3 * step; \
+        for (int64_t i = 0; i < n; i++) { \
+            a[i] = from[rows * i], b[i] = from[rows * i + 1]; \
+            if (rows > 2) c[i] = from[rows * i + 2]; \
+            if (rows > 3) d[i] = from[rows * i + 3]; \
+        } \
+    } \
+    VFN void join_rows_##size(any_##size *restrict to, const any_##size *restrict from, int64_t step, \
+                              int64_t n, const int rows) \
+    { \
+        const any_##size *a = from, *b = from + step, *c = from + 2 * step, *d = from + 3 * step; \
+        for (int64_t i = 0; i < n; i++) { \
+            to[rows * i] = a[i], to[rows * i + 1] = b[i]; \
+            if (rows > 2) to[rows * i + 2] = c[i]; \
+            if (rows > 3) to[rows * i + 3] = d[i]; \
+        } \
+    } \
+    static void split_##size(void *to, int64_t step, const void *from, int64_t n, int64_t rows) \
+    { \
+        if (rows == 2) \
+            split_rows_##size(to, step, from, n, 2); \
+        else if (rows == 3) \
+            split_rows_##size(to, step, from, n, 3); \
+        else \
+            split_rows_##size(to, step, from, n, 4); \
+    } \
+    static void join_##size(void *to, const void *from, int64_t step, int64_t n, int64_t rows) \
+    { \
+        if (rows == 2) \
+            join_rows_##size(to, from, step, n, 2); \
+        else if (rows == 3) \
+            join_rows_##size(to, from, step, n, 3); \
+        else \
+            join_rows_##size(to, from, step, n, 4); \
+    }
+FEW(1, uint8_t)
+FEW(2, uint16_t)
+FEW(4, uint32_t)
+FEW(8, uint64_t)
+
+static void split(char *to, int64_t to_step, const char *from, int64_t n, int64_t rows, size_t bytes)
+{
+    switch (bytes) {
+    case 1: split_1(to, to_step, from, n, rows); break;
+    case 2: split_2(to, to_step / 2, from, n, rows); break;
+    case 4: split_4(to, to_step / 4, from, n, rows); break;
+    default: split_8(to, to_step / 8, from, n, rows);
+    }
+}
+static void join(char *to, const char *from, int64_t from_step, int64_t n, int64_t rows, size_t bytes)
+{
+    switch (bytes) {
+    case 1: join_1(to, from, from_step, n, rows); break;
+    case 2: join_2(to, from, from_step / 2, n, rows); break;
+    case 4: join_4(to, from, from_step / 4, n, rows); break;
+    default: join_8(to, from, from_step / 8, n, rows);
+    }
+}
 
 #if V_LANES > 4
 enum {
@@ -81,7 +146,7 @@ static void turn_2(char *to, int64_t to_step, const char *from, int64_t from_ste
     turn(2, to, to_step, from, from_step, n, m);
 }
 
-const ortc_squares V_NAME(ortc_squares) = {4 * SIDE, {[2] = turn_2, [4] = turn_4}};
+const ortc_squares V_NAME(ortc_squares) = {4 * SIDE, {[2] = turn_2, [4] = turn_4}, split, join};
 #else
-const ortc_squares V_NAME(ortc_squares) = {0};
+const ortc_squares V_NAME(ortc_squares) = {0, {NULL}, split, join};
 #endif

@@ -138,8 +138,16 @@ static void transpose(char *to, int64_t to_step, const char *from, int64_t from_
                       size_t bytes)
 {
     const int64_t size = (int64_t)bytes;
-    const ortc_squares *squares = bytes == 2 || bytes == 4 ? ortc_squares_select() : NULL;
-    const int64_t side = squares ? (int64_t)squares->side / size : 0;
+    const ortc_squares *squares = ortc_squares_select();
+    const int64_t side = bytes == 2 || bytes == 4 ? (int64_t)squares->side / size : 0;
+    if (m > 1 && m <= ORTC_FEW_ROWS && from_step == m && bytes < 16) {
+        squares->split(to, to_step * size, from, n, m, bytes);
+        return;
+    }
+    if (n > 1 && n <= ORTC_FEW_ROWS && to_step == n && bytes < 16) {
+        squares->join(to, from, from_step * size, m, n, bytes);
+        return;
+    }
     const int64_t whole_n = side ? n / side * side : 0, whole_m = side ? m / side * side : 0;
     if (!whole_n || !whole_m) {
         transpose_16(to, to_step, from, from_step, n, m, bytes);
@@ -266,11 +274,13 @@ ortc_status ortc_strided_move(ortc_call *c, const ortc_strided *m)
         j.m_step = w->step[1][second];
         drop(w, second);
     }
-    /* Some 64 KB a task: of the last dim alone, or lines of it; of a transpose squares of 512 bytes. */
-    j.piece = j.how == TRANSPOSE ? 512 / (int64_t)j.bytes : 65536 / (int64_t)j.bytes;
+    /* Some 64 KB a task: of the last dim alone, or lines of it; of a transpose squares of 512 bytes, or as
+     * much of few rows. */
+    const int64_t square = 512 / (int64_t)j.bytes, all = 65536 / (int64_t)j.bytes;
+    j.piece = j.how == TRANSPOSE && j.m > ORTC_FEW_ROWS ? square : all;
     j.piece = j.n < j.piece ? j.n : j.piece;
     j.pieces = (j.n + j.piece - 1) / j.piece;
-    j.tile = j.how == TRANSPOSE ? 512 / (int64_t)j.bytes : 65536 / (j.piece * (int64_t)j.bytes);
+    j.tile = j.how == TRANSPOSE && j.n > ORTC_FEW_ROWS ? square : all / j.piece;
     j.tile = j.m < j.tile ? j.m : j.tile;
     j.tiles = (j.m + j.tile - 1) / j.tile;
     const int64_t tasks = count / j.n / j.m * j.pieces * j.tiles, work = j.piece * j.tile * (int64_t)j.bytes;
