@@ -30,8 +30,8 @@
     X(to_f16) X(to_bf16) X(i32_of_f) X(f_of_i32) X(bool_of_f) X(bool_of_i32) X(bool_of_i64) \
     X(hard_swish_f) \
     X(quantise_i8) X(quantise_u8) /* QuantizeLinear by a scale at p and a zero point at q, numbers */ \
-    X(exp_f) X(expm1_f) X(log_f) X(log1p_f) X(tanh_f) X(erf_f) X(sigmoid_f) X(sin_f) X(cos_f) X(pow_f) \
-    X(gelu_f) \
+    X(exp_f) X(expm1_f) X(log_f) X(log1p_f) X(tanh_f) X(erf_f) X(sigmoid_f) X(sin_f) X(cos_f) \
+    X(asin_f) X(acos_f) X(atan_f) X(pow_f) X(gelu_f) \
     X(sigmoid_bf16) X(gelu_bf16) X(gelu_tanh_bf16) /* as exact as values of bf16 are */ \
     X(each_f) X(each2_f) /* one by one, in double */ \
     X(add_i) X(sub_i) X(rsub_i) X(mul_i) X(min_i) X(max_i) X(eq_i) X(lt_i) X(gt_i) X(le_i) X(ge_i) \

@@ -262,7 +262,8 @@ LINE_1(reciprocal_f, reciprocal) LINE_1(floor_f, v_floor) LINE_1(ceil_f, v_ceil)
 LINE_1(is_nan_f, is_nan) LINE_1(bool_of_f, bool_of) LINE_1(f_of_i32, of_i32)
 
 FUNCTION(exp) FUNCTION(expm1) FUNCTION(log) FUNCTION(log1p) FUNCTION(tanh) FUNCTION(erf) FUNCTION(sigmoid)
-FUNCTION(sin) FUNCTION(cos) LINE_1(gelu_f, gelu) LINE_1(hard_swish_f, hard_swish)
+FUNCTION(sin) FUNCTION(cos) FUNCTION(asin) FUNCTION(acos) FUNCTION(atan)
+LINE_1(gelu_f, gelu) LINE_1(hard_swish_f, hard_swish)
 QUANTISE(quantise_i8, -128, 127)
 QUANTISE(quantise_u8, 0, 255)
 #ifdef __AVX512F__

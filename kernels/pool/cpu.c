@@ -162,7 +162,7 @@ static void global_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         double r = j->s->max ? -INFINITY : 0;
         for (int64_t at = 0; at < n; at += PIECE) {
             const int64_t some = n - at < PIECE ? n - at : PIECE;
-            const double v = (double)j->p->fold->row[j->s->max ? ORTC_FOLD_MAX : ORTC_FOLD_SUM](
+            const double v = j->p->fold->row[j->s->max ? ORTC_FOLD_MAX : ORTC_FOLD_SUM](
                 (size_t)some, read(j, c * n + at, some, scratch), 0);
             r = !j->s->max ? r + v : r > v || r != r ? r : v;
         }

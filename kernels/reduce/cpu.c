@@ -16,12 +16,13 @@
 
 ORTC_VEC_TABLE(ortc_reduce_rows)
 
-enum { SUM, MEAN, MAX, MIN, L1, L2, SUM_SQUARE, LOG_SUM, LOG_SUM_EXP };
-static const char *const names[] = {"ReduceSum",       "ReduceMean",   "ReduceMax",
-                                    "ReduceMin",       "ReduceL1",     "ReduceL2",
-                                    "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
-static const int folds[] = {ORTC_FOLD_SUM,    ORTC_FOLD_SUM,    ORTC_FOLD_MAX, ORTC_FOLD_MIN, ORTC_FOLD_ABS,
-                            ORTC_FOLD_SQUARE, ORTC_FOLD_SQUARE, ORTC_FOLD_SUM, ORTC_FOLD_MAX};
+enum { SUM, MEAN, MAX, MIN, PROD, L1, L2, SUM_SQUARE, LOG_SUM, LOG_SUM_EXP };
+static const char *const names[] = {"ReduceSum",    "ReduceMean",     "ReduceMax", "ReduceMin",
+                                    "ReduceProd",   "ReduceL1",       "ReduceL2",  "ReduceSumSquare",
+                                    "ReduceLogSum", "ReduceLogSumExp"};
+static const int folds[] = {ORTC_FOLD_SUM,     ORTC_FOLD_SUM, ORTC_FOLD_MAX,    ORTC_FOLD_MIN,
+                            ORTC_FOLD_PRODUCT, ORTC_FOLD_ABS, ORTC_FOLD_SQUARE, ORTC_FOLD_SQUARE,
+                            ORTC_FOLD_SUM,     ORTC_FOLD_MAX};
 
 enum { PIECE = 8192, TILE = 512, LINES = 64 }; /* LINES: folded in f32 before they join the f64 sums */
 
@@ -112,17 +113,28 @@ static void join(const reduce_job *j, int64_t n, double *sum, const double *more
     case ORTC_FOLD_MIN:
         for (int64_t i = 0; i < n; i++) sum[i] = smaller(sum[i], more[i]);
         break;
+    case ORTC_FOLD_PRODUCT:
+        for (int64_t i = 0; i < n; i++) sum[i] *= more[i];
+        break;
     default:
         for (int64_t i = 0; i < n; i++) sum[i] += more[i];
     }
 }
 static double joined(const reduce_job *j, double a, double b)
 {
-    return j->fold == ORTC_FOLD_MAX ? larger(a, b) : j->fold == ORTC_FOLD_MIN ? smaller(a, b) : a + b;
+    switch (j->fold) {
+    case ORTC_FOLD_MAX: return larger(a, b);
+    case ORTC_FOLD_MIN: return smaller(a, b);
+    case ORTC_FOLD_PRODUCT: return a * b;
+    default: return a + b;
+    }
 }
 static double neutral(const reduce_job *j)
 {
-    return j->fold == ORTC_FOLD_MAX ? -INFINITY : j->fold == ORTC_FOLD_MIN ? INFINITY : 0;
+    return j->fold == ORTC_FOLD_MAX       ? -INFINITY
+           : j->fold == ORTC_FOLD_MIN     ? INFINITY
+           : j->fold == ORTC_FOLD_PRODUCT ? 1
+                                          : 0;
 }
 
 /* n elements from `at` on as f32. */
@@ -157,7 +169,7 @@ static void short_rows(const reduce_job *j, int64_t begin, int64_t end, float *s
         const float *x = read(j, begin * width, n * width, scratch);
         for (int64_t k = 0; k < n; k++, x += width)
             r[k] = joined(j, neutral(j),
-                          (double)j->body->row[j->fold]((size_t)width, x, j->top ? j->top[begin + k] : 0));
+                          j->body->row[j->fold]((size_t)width, x, j->top ? j->top[begin + k] : 0));
         put(j, 0, begin, n, r);
     }
 }
@@ -185,7 +197,7 @@ static void rows_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
             const int64_t piece = u % j->pieces * PIECE,
                           n = j->dims.width - piece < PIECE ? j->dims.width - piece : PIECE;
             const float *x = read(j, kept.at[0] + reduced.at[0] + piece, n, scratch);
-            r = joined(j, r, (double)j->body->row[j->fold]((size_t)n, x, j->top ? j->top[i] : 0));
+            r = joined(j, r, j->body->row[j->fold]((size_t)n, x, j->top ? j->top[i] : 0));
             if ((u + 1) % j->pieces == 0) ortc_walk_next(&reduced);
         }
         put(j, split, i, 1, &r);
@@ -218,7 +230,7 @@ static void fold_lines(const reduce_job *j, const ortc_walk *kept, ortc_walk *re
 static bool is_straight(const reduce_job *j)
 {
     return j->splits == 1 && j->units <= LINES && j->what != L2 && j->what != LOG_SUM &&
-           j->what != LOG_SUM_EXP;
+           j->what != LOG_SUM_EXP && j->what != PROD;
 }
 
 static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
@@ -247,8 +259,9 @@ static void lines_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         }
         if (from < to) ortc_walk_seek(&reduced, from);
         for (int64_t k = 0; k < n; k++) sum[k] = neutral(j);
-        for (int64_t u = from; u < to; u += LINES) {
-            fold_lines(j, &kept, &reduced, at, n, u, u + LINES < to ? u + LINES : to, top, scratch, acc);
+        const int64_t lines = j->fold == ORTC_FOLD_PRODUCT ? 1 : LINES;
+        for (int64_t u = from; u < to; u += lines) {
+            fold_lines(j, &kept, &reduced, at, n, u, u + lines < to ? u + lines : to, top, scratch, acc);
             for (int64_t k = 0; k < n; k++) wide[k] = (double)acc[k];
             join(j, n, sum, wide);
         }
@@ -407,14 +420,13 @@ static const ortc_kernel reduce_cpu = {.size = ORTC_SIZED(ortc_kernel),
                                        .run = reduce_run,
                                        .choose = reduce_choose};
 
-/* Not ReduceProd of floats: in f32 a part of a product may be infinite where the whole is not. */
 #define K(op, since) ORTC_KERNEL(op, since, ORTC_NEWEST, (ORTC_TYPES_BY_F32), &reduce_cpu)
 #define WHOLE(op, since, types) ORTC_KERNEL(op, since, ORTC_NEWEST, (types), &ortc_cpu_reduce_integers)
 #define SIGNED (ORTC_TYPE(ORTC_I32) | ORTC_TYPE(ORTC_I64) | ORTC_TYPE(ORTC_F64))
 #define SUMS (SIGNED | ORTC_TYPE(ORTC_U32) | ORTC_TYPE(ORTC_U64))
 #define EXTREMES (SIGNED | ORTC_TYPE(ORTC_U8) | ORTC_TYPE(ORTC_BOOL))
 ORTC_KERNELS(cpu, reduce, K("ReduceSum", 13), K("ReduceMean", 18), K("ReduceMax", 20), K("ReduceMin", 20),
-             K("ReduceL1", 18), K("ReduceL2", 18), K("ReduceSumSquare", 18), K("ReduceLogSum", 28),
-             K("ReduceLogSumExp", 28), WHOLE("ReduceSum", 13, SUMS), WHOLE("ReduceProd", 18, SUMS),
-             WHOLE("ReduceMax", 20, EXTREMES), WHOLE("ReduceMin", 20, EXTREMES),
-             WHOLE("ReduceMean", 18, ORTC_TYPE(ORTC_F64)));
+             K("ReduceProd", 18), K("ReduceL1", 18), K("ReduceL2", 18), K("ReduceSumSquare", 18),
+             K("ReduceLogSum", 28), K("ReduceLogSumExp", 28), WHOLE("ReduceSum", 13, SUMS),
+             WHOLE("ReduceProd", 18, SUMS), WHOLE("ReduceMax", 20, EXTREMES),
+             WHOLE("ReduceMin", 20, EXTREMES), WHOLE("ReduceMean", 18, ORTC_TYPE(ORTC_F64)));

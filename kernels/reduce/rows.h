@@ -4,20 +4,22 @@
 
 #include "kernels/common/uk.h"
 
-/* What is folded how; of EXP e^(x - top). */
+/* What is folded how; of EXP e^(x - top). Products are of f64, for one of f32 may be infinite where a
+ * longer one is not; lines of them go one by one. */
 enum {
     ORTC_FOLD_SUM,
     ORTC_FOLD_ABS,
     ORTC_FOLD_SQUARE,
     ORTC_FOLD_MAX,
     ORTC_FOLD_MIN,
+    ORTC_FOLD_PRODUCT,
     ORTC_FOLD_EXP,
     ORTC_FOLD_COUNT
 };
 
 typedef struct ortc_reduce_rows {
     /* A row to one number; rows of some thousand elements, so that a sum's error stays small. */
-    float (*row[ORTC_FOLD_COUNT])(size_t n, const float *x, float top);
+    double (*row[ORTC_FOLD_COUNT])(size_t n, const float *x, float top);
     /* acc[i] = fold(acc[i], x[i], x[step + i], ..), `lines` of them in order; top: as many as acc. */
     void (*line[ORTC_FOLD_COUNT])(size_t n, size_t lines, size_t step, const float *x, const float *top,
                                   float *acc);

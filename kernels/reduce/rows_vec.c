@@ -9,11 +9,11 @@ VFN vf32 same(vf32 x) { return x; }
 VFN vf32 square(vf32 x) { return v_mul(x, x); }
 
 #define FOLD(name, op, neutral, map) \
-    static float row_##name(size_t count, const float *x, float top) \
+    static double row_##name(size_t count, const float *x, float top) \
     { \
         (void)top; \
         V_REDUCE(r, op, neutral, count, i, n, map(v_load_f32(x + i, n))); \
-        return r; \
+        return (double)r; \
     } \
     static void line_##name(size_t count, size_t lines, size_t step, const float *x, const float *top, \
                             float *acc) \
@@ -38,7 +38,29 @@ FOLD(square, v_sum, 0, square)
 FOLD(max, v_max_nan, -__builtin_inff(), same)
 FOLD(min, v_min_nan, __builtin_inff(), same)
 
-static float row_exp(size_t count, const float *x, float top)
+/* As many products as do not wait for each other. */
+static double row_product(size_t count, const float *x, float top)
+{
+    enum { BESIDE = 32 };
+    double part[BESIDE], r = 1;
+    size_t i = 0;
+    (void)top;
+    for (int k = 0; k < BESIDE; k++) part[k] = 1;
+    for (; i + BESIDE <= count; i += BESIDE)
+        for (int k = 0; k < BESIDE; k++) part[k] *= (double)x[i + (size_t)k];
+    for (; i < count; i++) r *= (double)x[i];
+    for (int k = 0; k < BESIDE; k++) r *= part[k];
+    return r;
+}
+static void line_product(size_t count, size_t lines, size_t step, const float *x, const float *top,
+                         float *acc)
+{
+    (void)top;
+    for (; lines > 0; lines--, x += step)
+        V_FOR(i, n, count, v_store_f32(acc + i, v_mul(v_load_f32(acc + i, n), v_load_f32(x + i, n)), n););
+}
+
+static double row_exp(size_t count, const float *x, float top)
 {
     enum { PIECE = 1024 };
     float e[PIECE], sum = 0;
@@ -49,7 +71,7 @@ static float row_exp(size_t count, const float *x, float top)
         V_REDUCE(part, v_sum, 0, some, i, n, v_load_f32(e + i, n));
         sum += part;
     }
-    return sum;
+    return (double)sum;
 }
 static void line_exp(size_t count, size_t lines, size_t step, const float *x, const float *top, float *acc)
 {
@@ -60,6 +82,7 @@ static void line_exp(size_t count, size_t lines, size_t step, const float *x, co
         });
 }
 
-const ortc_reduce_rows V_NAME(ortc_reduce_rows) = {{row_sum, row_abs, row_square, row_max, row_min, row_exp},
+const ortc_reduce_rows V_NAME(ortc_reduce_rows) = {{row_sum, row_abs, row_square, row_max, row_min,
+                                                    row_product, row_exp},
                                                    {line_sum, line_abs, line_square, line_max, line_min,
-                                                    line_exp}};
+                                                    line_product, line_exp}};

@@ -4,5 +4,5 @@
 set -eu
 vectors=$1
 shift
-[ $# -gt 0 ] || set -- exp log tanh erf sigmoid sin cos rsqrt expm1 log1p sqrt rint floor ceil trunc pow
+[ $# -gt 0 ] || set -- exp log tanh erf sigmoid sin cos rsqrt expm1 log1p asin acos atan sqrt rint floor ceil trunc pow
 printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 "$vectors" sweep

@@ -5,7 +5,7 @@
  * (tests/vectors/sweep.sh; pow: over 2^28 pairs), in parentheses where multiply-add is rounded twice:
  *   exp 0.892 (1.168)   log 0.853 (1.029)   tanh 2.351 (2.702)   erf 2.300 (2.300)   sigmoid 2.402
  *   sin 1.577 (1.578)   cos 1.578 (1.581)   rsqrt 1.491   pow 0.501
- *   expm1 2.944 (4.107)   log1p 2.470 (2.480)
+ *   expm1 2.944 (4.107)   log1p 2.470 (2.480)   asin 2.351 (2.369)   acos 1.117 (1.140)   atan 2.105 (2.147)
  * Denormal results are rounded like others; NaN gives NaN; infinities and the ends of domains are C's (Annex
  * F). Coefficients are own minimax fits, each rounded to f32 before the next was fitted.
  */
@@ -225,6 +225,48 @@ VFN vf32 v_sin(vf32 x)
     return v_sel(v_eq(x, v_set_f32(0)), x, y); /* -0 */
 }
 VFN vf32 v_cos(vf32 x) { return v_trig(x, 1); }
+
+/* ---- asin, acos, atan ---------------------------------------------------------------------------------- */
+
+#define V_HALF_PI v_set_f32(0x1.921fb6p+0f) /* and what f32 does not hold of it: */
+#define V_HALF_PI_REST v_set_f32(-0x1.777a5cp-25f)
+
+/* Of |x| beyond the tangents of 1/8 and of 3/8 pi the arctangent of (|x| - 1) / (|x| + 1) and of -1 / |x|,
+ * and what is between. */
+VFN vf32 v_atan(vf32 x)
+{
+    const vf32 a = v_abs(x), one = v_set_f32(1), zero = v_set_f32(0);
+    const vm32 far = v_lt(v_set_f32(0x1.3504f4p+1f), a), near = v_not(v_lt(v_set_f32(0x1.a8279ap-2f), a));
+    const vf32 top = v_sel(far, v_set_f32(-1), v_sel(near, a, v_sub(a, one)));
+    const vf32 t = v_div(top, v_sel(far, a, v_sel(near, one, v_add(a, one)))), u = v_mul(t, t);
+    const vf32 p = v_fma(v_mul(t, u),
+                         V_P4(u, -0.33333316f, 0.19998528f, -0.14244391f, 0.105991684f, -0.060900524f), t);
+    const vf32 part = v_sel(near, zero, v_sel(far, one, v_set_f32(0.5f))); /* of half of pi */
+    return v_copysign(v_fma(part, V_HALF_PI, v_fma(part, V_HALF_PI_REST, p)), x);
+}
+
+/* Of a, 0 to 1: asin a up to 1/2, beyond it half of acos a: the arcsine of the root of (1 - a) / 2. */
+VFN vf32 v_arc(vf32 a, vm32 beyond)
+{
+    const vf32 half = v_set_f32(0.5f), u = v_sel(beyond, v_fma(a, v_neg(half), half), v_mul(a, a));
+    const vf32 s = v_sel(beyond, v_sqrt(u), a);
+    return v_fma(v_mul(s, u), V_P4(u, 0.16666752f, 0.074953094f, 0.045469154f, 0.024184741f, 0.0421584f), s);
+}
+VFN vf32 v_asin(vf32 x)
+{
+    const vf32 a = v_abs(x), two = v_set_f32(2);
+    const vm32 beyond = v_lt(v_set_f32(0.5f), a);
+    const vf32 p = v_arc(a, beyond);
+    return v_copysign(v_sel(beyond, v_add(V_HALF_PI, v_sub(V_HALF_PI_REST, v_mul(two, p))), p), x);
+}
+VFN vf32 v_acos(vf32 x)
+{
+    const vf32 a = v_abs(x), two = v_set_f32(2);
+    const vm32 beyond = v_lt(v_set_f32(0.5f), a), left = v_lt(x, v_set_f32(0));
+    const vf32 p = v_arc(a, beyond), twice = v_mul(two, p), own = v_copysign(p, x);
+    const vf32 to_pi = v_add(v_mul(two, V_HALF_PI), v_sub(v_mul(two, V_HALF_PI_REST), twice));
+    return v_sel(beyond, v_sel(left, to_pi, twice), v_add(V_HALF_PI, v_sub(V_HALF_PI_REST, own)));
+}
 
 /* ---- pow ----------------------------------------------------------------------------------------------- */
 
