@@ -3,6 +3,7 @@
  * order: a task of ScatterND is a piece of all slices where they are long, else all updates of some of the
  * data's slices, for which each task looks at all tuples; of short ones there is one task.
  */
+#include "kernels/common/vector/convert.h"
 #include "kernels/index/index.h"
 #include "kernels/index/update.h"
 
@@ -51,9 +52,27 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
     case kind: { \
         ctype *y = (ctype *)(void *)j->y + to; \
         const ctype *u = (const ctype *)(const void *)j->from + from; \
-        for (int64_t k = 0; k < n; k++) y[k] = ortc_update_##name(j->update, y[k], u[k]); \
+        ortc_updates_##name(j->update, n, y, u); \
         break; \
     }
+/* Of 16 bits, whose sums and products f32 rounds to as double does: it has as many digits as that takes. */
+static void update_halves(const tuples_job *j, int64_t to, int64_t from, int64_t n)
+{
+    enum { SOME = 256 };
+    const ortc_convert *convert = ortc_convert_get();
+    const int type = ortc_float_index(j->type);
+    uint16_t *y = (uint16_t *)(void *)j->y + to;
+    const uint16_t *u = (const uint16_t *)(const void *)j->from + from;
+    float wide_y[SOME], wide_u[SOME];
+    for (int64_t some; n > 0; n -= some, y += some, u += some) {
+        some = n < SOME ? n : SOME;
+        convert->widen[type]((size_t)some, y, wide_y);
+        convert->widen[type]((size_t)some, u, wide_u);
+        ortc_updates_f32(j->update, some, wide_y, wide_u);
+        convert->narrow[type]((size_t)some, wide_y, y);
+    }
+}
+
 /* Update i of slice `at`: n elements from `begin` on. */
 static void update(const tuples_job *j, int64_t i, int64_t at, int64_t begin, int64_t n)
 {
@@ -67,6 +86,8 @@ static void update(const tuples_job *j, int64_t i, int64_t at, int64_t begin, in
         UPDATE(ORTC_F64, double, f64)
         UPDATE(ORTC_I32, int32_t, i32)
         UPDATE(ORTC_I64, int64_t, i64)
+    case ORTC_F16:
+    case ORTC_BF16: update_halves(j, to, from, n); break;
     default: ortc_index_update(j->update, j->type, j->y, to, j->from, from, n);
     }
 }

@@ -3,7 +3,7 @@
  * A row of results is made in two steps: the rows of X under its windows are folded into one line, padded
  * left and right with what never wins (or adds nothing); then each result folds its places of the line.
  * Numbers of counted elements are products of one factor per dim. Global pools fold whole channels by the
- * bodies of reductions. Indices are ref's.
+ * bodies of reductions. Places of maxima are places.c's.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "kernels/pool/across.h"
 #include "kernels/pool/blocks.h"
 #include "kernels/pool/bytes.h"
+#include "kernels/pool/places.h"
 #include "kernels/reduce/rows.h"
 
 ORTC_VEC_TABLE(ortc_pool_across)
@@ -336,6 +337,7 @@ static const ortc_kernel pool_cpu = {.size = ORTC_SIZED(ortc_kernel),
 
 #define F ORTC_TYPES_BY_F32
 ORTC_KERNELS(cpu, pool, ORTC_KERNEL("MaxPool", 22, ORTC_NEWEST, (F, ORTC_TYPES_ANY), &pool_cpu),
+             ORTC_KERNEL("MaxPool", 22, ORTC_NEWEST, (F, ORTC_TYPE(ORTC_I64)), &ortc_cpu_pool_places),
              ORTC_KERNEL("MaxPool", 22, ORTC_NEWEST,
                          (ORTC_TYPE(ORTC_I8) | ORTC_TYPE(ORTC_U8), ORTC_TYPES_ANY), &ortc_cpu_pool_bytes),
              ORTC_KERNEL("AveragePool", 22, ORTC_NEWEST, (F), &pool_cpu),

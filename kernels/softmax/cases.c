@@ -52,6 +52,11 @@ const ortc_case ortc_cases_softmax[] = {
     LINES("LogSoftmax"),
     {"Softmax", "f16[2050,520]", ""},
     {"LogSoftmax", "bf16[2050,520]", ""},
+    /* rows that a register holds, some together */
+    {"Softmax", "T[67,8]~", "", F},
+    {"LogSoftmax", "T[70,3]~", "", F},
+    {"Softmax", "f32[33,16]", ""},
+    {"LogSoftmax", "f32[40,1]", ""},
     {"Softmax", "f16[2,4]={nan,1,2,3,1,2,3,4}", ""},
     {"Softmax", "f16[2,3]={-inf,-inf,-inf,-inf,0,-inf}", ""},
     {"Hardmax", "T[2,3,4]", "", F},

@@ -42,9 +42,31 @@ static double sum_of(size_t length, const float *x, vf32 t, float *y)
     return sum;
 }
 
+/* As many rows as a register has lanes, none longer than it: turned, so that a register is a place of all. */
+static void turned(size_t length, const float *x, float *y, int log)
+{
+    vf32 r[V_LANES], top, sum = v_set_f32(0);
+    V_UNROLL for (size_t k = 0; k < V_LANES; k++) r[k] = v_load_f32(x + k * length, length);
+    v_turn(r);
+    top = r[0];
+    for (size_t i = 1; i < length; i++) top = v_max(top, r[i]);
+    for (size_t i = 0; i < length; i++) {
+        const vf32 less = v_sub(r[i], top), e = v_exp_normal_or_0(less);
+        sum = v_add(sum, e);
+        r[i] = log ? less : e;
+    }
+    const vf32 by = log ? v_log(sum) : v_div(v_set_f32(1), sum);
+    for (size_t i = 0; i < length; i++) r[i] = log ? v_sub(r[i], by) : v_mul(r[i], by);
+    v_turn(r);
+    V_UNROLL for (size_t k = 0; k < V_LANES; k++) v_store_f32(y + k * length, r[k], length);
+}
+
 /* Short rows by some: one logarithm is of many. */
 static void rows(size_t rows, size_t length, const float *x, float *y, int log)
 {
+    for (; length <= V_LANES && rows >= V_LANES;
+         rows -= V_LANES, x += V_LANES * length, y += V_LANES * length)
+        turned(length, x, y, log);
     const size_t together = length <= SHORT ? V_LANES : 1;
     for (size_t some; rows; rows -= some, x += some * length, y += some * length) {
         float top[V_LANES], by[V_LANES];
