@@ -108,6 +108,7 @@ static int64_t *place_of_text(const ml_index *x, ortc_span s)
 }
 static int64_t *place_of_integer(const ml_index *x, int64_t v)
 {
+    if (x->span) return &x->places[(uint64_t)v - (uint64_t)x->low];
     PLACE(x, mixed(x, (uint64_t)v), ml_list_integer(&x->list, entry) == v);
 }
 static int64_t *place_of_number(const ml_index *x, double v)
@@ -115,11 +116,31 @@ static int64_t *place_of_number(const ml_index *x, double v)
     PLACE(x, hash_number(x, v), same_number(ml_list_number(&x->list, entry), v));
 }
 
+/* How far integers reach that lie close together; 0: they do not. */
+static uint64_t span_of(const ml_list *l, int64_t *low)
+{
+    int64_t high = *low = ml_list_integer(l, 0);
+    for (int64_t i = 1; i < l->n; i++) {
+        const int64_t v = ml_list_integer(l, i);
+        *low = v < *low ? v : *low, high = v > high ? v : high;
+    }
+    const uint64_t last = (uint64_t)high - (uint64_t)*low;
+    return last < 4 * (uint64_t)l->n ? last + 1 : 0;
+}
+
 ortc_status ml_index_init(ml_index *x, const ml_list *l, ortc_prep *prep)
 {
+    const int whole = l->n > 0 && l->dtype != ORTC_STRING && !is_float(l->dtype);
     uint64_t places = 2;
+    int64_t low = 0;
+    const uint64_t span = whole ? span_of(l, &low) : 0;
     while (places < 2 * (uint64_t)l->n) places *= 2;
-    *x = (ml_index){.list = *l, .places = calloc(places, sizeof *x->places), .mask = places - 1};
+    if (span) places = span;
+    *x = (ml_index){.list = *l,
+                    .places = calloc(places, sizeof *x->places),
+                    .mask = places - 1,
+                    .low = low,
+                    .span = span};
     if (!x->places)
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for %lld labels", (long long)l->n);
     for (int64_t i = 0; i < l->n; i++) {
@@ -133,7 +154,11 @@ ortc_status ml_index_init(ml_index *x, const ml_list *l, ortc_prep *prep)
 void ml_index_deinit(ml_index *x) { free(x->places); }
 
 int64_t ml_index_find_text(const ml_index *x, ortc_span s) { return *place_of_text(x, s) - 1; }
-int64_t ml_index_find_integer(const ml_index *x, int64_t v) { return *place_of_integer(x, v) - 1; }
+int64_t ml_index_find_integer(const ml_index *x, int64_t v)
+{
+    if (x->span && (uint64_t)v - (uint64_t)x->low >= x->span) return -1;
+    return *place_of_integer(x, v) - 1;
+}
 
 int64_t ml_index_find(const ml_index *x, const ortc_view *v, int64_t i)
 {

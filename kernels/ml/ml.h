@@ -32,6 +32,9 @@ typedef struct ml_index {
     ml_list list;
     int64_t *places; /* hashed, mask + 1 of them; ml_index_deinit frees them */
     uint64_t mask;
+    int64_t
+        low; /* of integers that lie close together a place each, from here on, `span` of them; 0: hashed */
+    uint64_t span;
 } ml_index;
 ortc_status ml_index_init(ml_index *, const ml_list *, ortc_prep *);
 void ml_index_deinit(ml_index *);

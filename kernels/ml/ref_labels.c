@@ -80,6 +80,25 @@ static void store_number(const mapping *m, int64_t at, const ortc_view *y, int64
         ortc_store_i64(y->data, y->dtype, i, from ? ml_list_integer(from, at >= 0 ? at : 0) : m->integer);
 }
 
+typedef struct mapping_job {
+    const mapping *m;
+    const ortc_view *x, *y;
+    ortc_span *spans; /* of strings */
+} mapping_job;
+
+static void map_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const mapping_job *j = arg;
+    (void)scratch;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t at = ml_index_find(&j->m->keys, j->x, i);
+        if (j->spans)
+            j->spans[i] = text_of(j->m, at);
+        else
+            store_number(j->m, at, j->y, i);
+    }
+}
+
 static ortc_status mapping_run(const void *state, const void *pstate, ortc_call *c)
 {
     const mapping *m = state;
@@ -88,15 +107,8 @@ static ortc_status mapping_run(const void *state, const void *pstate, ortc_call 
     ortc_span *spans = y->dtype == ORTC_STRING ? malloc((size_t)count * sizeof *spans + 1) : NULL;
     if (y->dtype == ORTC_STRING && !spans)
         return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld strings", (long long)count);
-    ortc_status s = ORTC_OK;
-    for (int64_t i = 0; i < count && s == ORTC_OK; i++) {
-        const int64_t at = ml_index_find(&m->keys, x, i);
-        if (spans)
-            spans[i] = text_of(m, at);
-        else
-            store_number(m, at, y, i);
-        if (i % 4096 == 4095) s = ortc_poll(c);
-    }
+    mapping_job j = {m, x, y, spans};
+    ortc_status s = ortc_parallel(c, count, 4096, map_chunk, &j);
     if (spans && s == ORTC_OK) s = ortc_give_spans(c, 0, y->rank, y->dims, spans);
     free(spans);
     return s;
