@@ -174,6 +174,7 @@ static void chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 /* ---- The kernel ---------------------------------------------------------------------------------------- */
 
 #define MOST_SCRATCH (1 << 20) /* floats */
+#define MOST_STEP 4096
 
 /* Clocks, as they were measured: of a line, of each that may reach it, and of each number of the window. */
 static ortc_status choose(const void *state, const ortc_question *q, ortc_offer *o, ortc_why *why)
@@ -183,6 +184,11 @@ static ortc_status choose(const void *state, const ortc_question *q, ortc_offer 
     if (ortc_view_count(&q->in[0]) == 0 || ortc_view_count(&q->out[0]) == 0 ||
         ortc_view_count(&q->in[1]) == 0)
         return ortc_no(why, "there is nothing to do");
+    for (int32_t i = 0; i < q->in[0].rank - 2; i++)
+        if (s->t.window.stride[i] > MOST_STEP || s->t.window.dilation[i] > MOST_STEP ||
+            q->in[1].dims[i + 2] > MOST_STEP)
+            return ortc_no(why, "strides, dilations and windows of more than %d are not done here",
+                           MOST_STEP);
     read_shapes(&s->t, &q->in[0], &q->in[1], &q->out[0], &p);
     if (scratch_floats(&p) > MOST_SCRATCH || p.lines > INT32_MAX || p.rows > 4096)
         return ortc_no(why, "it is too large");

@@ -366,24 +366,29 @@ static void chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 
 /* ---- Kernels ------------------------------------------------------------------------------------------- */
 
-static void describe(const trees *t, const ortc_view *x, job *j)
+#define MOST_OUTPUTS (1 << 24)
+
+/* Whether records are walked; extents of what has no elements, and attributes, may be any. */
+static bool describe(const trees *t, const ortc_view *x, job *j)
 {
     memset(j, 0, sizeof *j);
     j->t = t;
     j->type = x->dtype == ORTC_F32 || x->dtype == ORTC_F16 ? ortc_float_index(x->dtype) : WIDE;
     ml_rows(x, &j->rows, &j->columns);
+    if (!t->value || t->f->n_out > MOST_OUTPUTS || j->columns > INT32_MAX / WALKS) return false;
     j->block = max64(FEW, min64(WALKS, SCORES / (t->f->n_out + 2)));
+    return true;
 }
 
 static ortc_status plan(const void *state, ortc_plan *p, void **pstate)
 {
     const ortc_view *x = &p->in[0];
     job j;
-    describe(state, x, &j);
+    *pstate = NULL;
+    if (!describe(state, x, &j)) return ORTC_OK;
     const size_t rows = x->dtype == ORTC_F32 || x->dtype == ORTC_F64
                             ? 0
                             : (size_t)(j.block * j.columns) * (j.type == WIDE ? 8 : 4);
-    *pstate = NULL;
     ortc_plan_workspace(p, 0, scores_bytes(&j) + rows);
     return ORTC_OK;
 }
@@ -391,8 +396,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **pstate)
 static ortc_status run(const trees *t, ortc_call *c, bool classes)
 {
     job j;
-    describe(t, &c->in[0], &j);
-    if (!t->value || j.block * j.columns > INT32_MAX) return ml_forest_run(t->f, c, classes);
+    if (!describe(t, &c->in[0], &j)) return ml_forest_run(t->f, c, classes);
     j.body = ml_walks_select(), j.call = c, j.classes = classes;
     ORTC_TRY(ml_forest_begin(t->f, c, &j.rows, &j.columns, &j.spans));
     const int64_t each = max64(1, t->f->n_roots * j.block / 4); /* tens of clocks */

@@ -498,6 +498,7 @@ static ortc_status stft_plan(const void *state, ortc_plan *p, void **pstate)
 {
     const ortc_view *x = &p->in[0], *y = &p->out[0];
     *pstate = NULL;
+    if (ortc_view_count(y) == 0) return ORTC_OK; /* other extents may be any */
     if (p->n_in > 3 && p->in[3].dtype && !p->in[3].data) {
         const int64_t n = 2 * min64(y->dims[2], ORTC_FFT_LIMIT);
         ortc_plan_workspace(p, (size_t)n * sizeof(float), most_scratch(n));
