@@ -59,25 +59,51 @@ static int64_t best_of(const double *scores, int64_t n)
     return best;
 }
 
-/* Labels and scores of all rows; `scores` has room for those of one, and behind them for it. */
-static ortc_status classify(const linear *s, ortc_call *c, int64_t rows, int64_t columns, int64_t n,
-                            double *scores, ortc_span *spans)
+typedef struct job {
+    const linear *s;
+    ortc_call *c;
+    int64_t columns, n;
+    ortc_span *spans;
+} job;
+
+/* Scores of a row, two at least, and the row. Nothing where extents do not fit, which the run says. */
+static ortc_status linear_plan(const void *state, ortc_plan *p, void **pstate)
 {
+    const linear *s = state;
+    int64_t rows, columns;
+    (void)pstate;
+    ml_rows(&p->in[0], &rows, &columns);
+    if (columns < 1 || columns > s->coefficients.n) return ORTC_OK;
+    ortc_plan_workspace(p, 0, (size_t)(s->coefficients.n / columns + columns + 2) * sizeof(double));
+    return ORTC_OK;
+}
+
+/* Labels and scores of some rows. */
+static void classify(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    const linear *s = j->s;
+    ortc_call *c = j->c;
+    const int64_t columns = j->columns, n = j->n;
     const bool binary = n == 1 && s->labels.n == 2;
     const int64_t width = binary ? 2 : n;
-    for (int64_t r = 0; r < rows; r++) {
+    double *scores = scratch;
+    for (int64_t r = begin; r < end; r++) {
         score_row(s, &c->in[0], r, columns, n, scores, scores + n + 2);
         const int64_t at = n > 1 ? best_of(scores, n) : binary ? scores[0] > 0 : scores[0] > 0 ? 0 : -1;
-        if (c->out[0].dtype) ml_store_label(&s->labels, at, &c->out[0], spans, r);
+        if (c->out[0].dtype) ml_store_label(&s->labels, at, &c->out[0], j->spans, r);
         if (binary)
             ml_post_binary(s->post, scores[0], true, scores);
         else
             ml_post(s->post, scores, n);
         for (int64_t k = 0; k < width && c->n_out > 1 && c->out[1].dtype; k++)
             ortc_store_f64(c->out[1].data, ORTC_F32, r * width + k, scores[k]);
-        ORTC_TRY(ortc_poll(c));
     }
-    return ORTC_OK;
+}
+
+static int64_t grain_of(int64_t columns, int64_t n)
+{
+    return ortc_grain(2.0 * (double)n * (double)columns + 40);
 }
 
 static ortc_status classifier_run(const void *state, const void *pstate, ortc_call *c)
@@ -90,16 +116,26 @@ static ortc_status classifier_run(const void *state, const void *pstate, ortc_ca
     if (n > 1 ? s->labels.n != n : s->labels.n > 2)
         return ortc_call_fail(c, ORTC_INVALID_MODEL, "%lld labels for %lld classes", (long long)s->labels.n,
                               (long long)n);
-    double *scores = malloc(((size_t)(n + columns) + 2) * sizeof *scores); /* and a row */
-    ortc_span *spans = calloc((size_t)rows + 1, sizeof *spans);
-    ortc_status status = scores && spans ? classify(s, c, rows, columns, n, scores, spans)
-                                         : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows",
-                                                          (long long)rows);
+    job j = {s, c, columns, n, calloc((size_t)rows + 1, sizeof *j.spans)};
+    ortc_status status = j.spans ? ortc_parallel(c, rows, grain_of(columns, n), classify, &j)
+                                 : ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld rows",
+                                                  (long long)rows);
     if (status == ORTC_OK && c->out[0].dtype == ORTC_STRING)
-        status = ortc_give_spans(c, 0, c->out[0].rank, c->out[0].dims, spans);
-    free(scores);
-    free(spans);
+        status = ortc_give_spans(c, 0, c->out[0].rank, c->out[0].dims, j.spans);
+    free(j.spans);
     return status;
+}
+
+static void regress(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const job *j = arg;
+    double *scores = scratch;
+    for (int64_t r = begin; r < end; r++) {
+        score_row(j->s, &j->c->in[0], r, j->columns, j->n, scores, scores + j->n);
+        ml_post(j->s->post, scores, j->n);
+        for (int64_t k = 0; k < j->n; k++)
+            ortc_store_f64(j->c->out[0].data, ORTC_F32, r * j->n + k, scores[k]);
+    }
 }
 
 static ortc_status regressor_run(const void *state, const void *pstate, ortc_call *c)
@@ -108,24 +144,17 @@ static ortc_status regressor_run(const void *state, const void *pstate, ortc_cal
     int64_t rows, columns;
     ml_rows(&c->in[0], &rows, &columns);
     ORTC_TRY(check_columns(c, s, columns, s->n));
-    double *scores = malloc((size_t)(s->n + columns) * sizeof *scores); /* and a row */
-    if (!scores) return ortc_call_fail(c, ORTC_OUT_OF_MEMORY, "no memory for %lld targets", (long long)s->n);
-    ortc_status status = ORTC_OK;
-    for (int64_t r = 0; r < rows && status == ORTC_OK; r++) {
-        score_row(s, &c->in[0], r, columns, s->n, scores, scores + s->n);
-        ml_post(s->post, scores, s->n);
-        for (int64_t k = 0; k < s->n; k++) ortc_store_f64(c->out[0].data, ORTC_F32, r * s->n + k, scores[k]);
-        status = ortc_poll(c);
-    }
-    free(scores);
-    return status;
+    job j = {s, c, columns, s->n, NULL};
+    return ortc_parallel(c, rows, grain_of(columns, s->n), regress, &j);
 }
 
 const ortc_kernel ortc_ref_linear_classifier = {.size = ORTC_SIZED(ortc_kernel),
                                                 .name = "linear_classifier.ref",
                                                 .prepare = linear_prepare,
+                                                .plan = linear_plan,
                                                 .run = classifier_run};
 const ortc_kernel ortc_ref_linear_regressor = {.size = ORTC_SIZED(ortc_kernel),
                                                .name = "linear_regressor.ref",
                                                .prepare = linear_prepare,
+                                               .plan = linear_plan,
                                                .run = regressor_run};
