@@ -160,6 +160,12 @@ const ortc_case ortc_cases_elementwise[] = {
     FUNCTION_SINCE("Asinh", "@9"),
     FUNCTION_SINCE("Acosh", "@9"),
     FUNCTION_SINCE("Atanh", "@9"),
+    /* flags that are many go by a table of four */
+    {"And", "bool[3,1700] bool[3,1700]", ""},
+    {"Or", "bool[70000] bool[70000]", ""},
+    {"Xor", "bool[4097] bool[1]", ""},
+    {"Equal", "bool[5000] bool[5000]", ""},
+    {"Not", "bool[70,100]", ""},
     {"Not", "bool[2,3]", ""},
     {"Not", "bool[]", ""},
     {"Not", "bool[0]", ""},

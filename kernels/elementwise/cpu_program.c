@@ -31,6 +31,7 @@ enum {
     MOST_IN = ORTC_PW_INPUTS
 };
 enum { ABSENT, BESIDE, STAYS, ROUND, LAID };
+enum { NO_TABLE, OF_A_BYTE, OF_FLAGS };
 
 /* How an input lies along the result: the result's dims, merged as far as this input lets them. */
 typedef struct lie {
@@ -44,7 +45,7 @@ typedef struct program_plan {
     int64_t rows, width, pieces; /* rows of `width` elements, cut into pieces */
     int64_t piece;
     uint8_t how[MOST_IN];
-    bool by_table; /* one byte becomes another: the program makes a table of them, once a run */
+    int by_table;  /* how many bytes become another: the program makes a table of them, once a run */
     int64_t count; /* elements in memory */
     int64_t round; /* elements in which ROUND inputs go round */
     size_t constants, temps, spill, blocks, tails, laid, bytes; /* places in scratch */
@@ -294,19 +295,21 @@ static size_t take(program_plan *g, size_t bytes)
     return at;
 }
 
-/* Whether what an element becomes depends on one byte beside it, and else on scalars. */
-static bool is_of_one_byte(const ortc_pw_code *code, const program_plan *g, const ortc_view *in,
-                           int64_t count)
+/* Whether what an element becomes depends on one byte beside it, or on up to two flags, and else on
+ * scalars. */
+static int table_of(const ortc_pw_code *code, const program_plan *g, const ortc_view *in, int64_t count)
 {
-    int bytes = 0;
+    int bytes = 0, flags = 0;
     for (uint32_t k = 0; k < code->n_in; k++) {
         if (!code->in[k]) continue;
         if (g->how[k] == BESIDE && ortc_dtype_bits(code->in[k]) == 8 && ortc_view_count(&in[k]) == count)
-            bytes++;
+            bytes++, flags += code->in[k] == ORTC_BOOL;
         else if (ortc_view_count(&in[k]) != 1)
-            return false;
+            return NO_TABLE;
     }
-    return bytes == 1 && ortc_dtype_bits(code->out) == 8;
+    if (count < TABLE_COUNT || ortc_dtype_bits(code->out) != 8 || !bytes || bytes > 2) return NO_TABLE;
+    if (flags == bytes) return OF_FLAGS;
+    return bytes == 1 && code->n >= TABLE_LINES ? OF_A_BYTE : NO_TABLE;
 }
 
 /* Constants of a last block that is not full, as in_memory has them: rows of `from` elements become rows of
@@ -387,7 +390,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
                                                                    : LAID;
         laid |= g->how[k] == LAID;
     }
-    g->by_table = code->n >= TABLE_LINES && count >= TABLE_COUNT && is_of_one_byte(code, g, in, count);
+    g->by_table = table_of(code, g, in, count);
     if (flat) g->width = count;
     g->rows = count / g->width;
     g->piece = laid ? LAID_OUT : PIECE;
@@ -617,13 +620,14 @@ static void table_chunk(void *arg, int64_t begin, int64_t end, void *scratch_)
     const program_plan *g = j->plan;
     ortc_pw_op ops[ORTC_PW_LINES_MAX + 1];
     char *base[MOST_IN] = {NULL}, *scratch = scratch_;
-    uint8_t all[BYTES];
+    uint8_t all[BYTES], first[BYTES], second[BYTES], *next = g->by_table == OF_A_BYTE ? all : first;
     (void)begin, (void)end;
-    for (int i = 0; i < BYTES; i++) all[i] = (uint8_t)i;
+    for (int i = 0; i < BYTES; i++) all[i] = (uint8_t)i, first[i] = i >> 1 & 1, second[i] = i & 1;
     connect(j, ops, scratch);
     for (uint32_t k = 0; k < j->code->n_in; k++) {
         if (!j->code->in[k]) continue;
-        base[k] = g->how[k] == BESIDE ? (char *)all : scratch + g->blocks + k * g->body->bytes;
+        base[k] = g->how[k] == BESIDE ? (char *)next : scratch + g->blocks + k * g->body->bytes;
+        if (g->how[k] == BESIDE) next = second;
         if (g->how[k] != BESIDE) fill_block(j, k, 0, base[k]);
     }
     aim(j->code, ops, base, (char *)j->table);
@@ -633,11 +637,18 @@ static void table_chunk(void *arg, int64_t begin, int64_t end, void *scratch_)
 static void look_up_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const program_job *j = arg;
-    uint32_t k = 0;
+    const ortc_pw_body *body = j->plan->body;
+    const uint8_t *x[2] = {NULL, NULL};
+    const size_t n = (size_t)(end - begin);
+    uint8_t *y = (uint8_t *)j->out->data + begin;
+    int found = 0;
     (void)scratch;
-    while (!j->code->in[k] || j->plan->how[k] != BESIDE) k++;
-    j->plan->body->look_up((size_t)(end - begin), j->table, (const uint8_t *)j->in[k].data + begin,
-                           (uint8_t *)j->out->data + begin);
+    for (uint32_t k = 0; k < j->code->n_in; k++)
+        if (j->code->in[k] && j->plan->how[k] == BESIDE) x[found++] = (const uint8_t *)j->in[k].data + begin;
+    if (j->plan->by_table == OF_FLAGS)
+        body->look_up_flags(n, j->table, x[0], x[found - 1], y);
+    else
+        body->look_up(n, j->table, x[0], y);
 }
 
 static ortc_status run_by_table(program_job *j, ortc_call *c)

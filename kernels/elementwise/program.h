@@ -84,6 +84,8 @@ typedef struct ortc_pw_body {
     void (*run)(const ortc_pw_op *ops, size_t count, size_t block);
     /* y[i] = table[x[i]]; y may be x. */
     void (*look_up)(size_t n, const uint8_t table[256], const uint8_t *x, uint8_t *y);
+    /* y[i] = table[2 * (a[i] != 0) + (b[i] != 0)]; y may be a or b. */
+    void (*look_up_flags)(size_t n, const uint8_t table[4], const uint8_t *a, const uint8_t *b, uint8_t *y);
 } ortc_pw_body;
 ORTC_EACH_ISA(ORTC_VEC_DECLARE, ortc_pw_body)
 

@@ -392,7 +392,7 @@ def main():
     parser.add_argument("parts", nargs="*", metavar="PART OF A NAME")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--exact", action="store_true", help="the parts are whole names")
-    a = parser.parse_args()
+    a = parser.parse_intermixed_args()
     for declare in (declare_pointwise, declare_norms_and_reductions, declare_moves, declare_pictures, declare_products, declare_signals, declare_seldom):
         declare()
     with tempfile.TemporaryDirectory() as folder:
