@@ -9,6 +9,7 @@ typedef struct gather_job {
     int64_t extent, picks;
     size_t run;             /* bytes of a row */
     _Atomic int64_t *wrong; /* place of an index outside of the axis, the first one found; -1 */
+    const int32_t *places;  /* of single elements: where they are, checked */
 } gather_job;
 
 static int64_t index_at(const gather_job *j, int64_t i)
@@ -56,6 +57,53 @@ static void gather_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+/* ---- Single elements, the same of every row ------------------------------------------------------------ */
+
+enum { MOST_PLACES = 65536, LONG_RUN = 8 };
+
+/* Where elements are, in `places`; how many runs of neighbours they are, 0: one is outside of the axis. */
+static int64_t find_places(const gather_job *j, int32_t *places)
+{
+    int64_t runs = 0;
+    for (int64_t i = 0; i < j->picks; i++) {
+        const int64_t at = index_at(j, i);
+        if (at < 0 || at >= j->extent) {
+            *j->wrong = i;
+            return 0;
+        }
+        places[i] = (int32_t)at;
+        runs += i == 0 || places[i] != places[i - 1] + 1;
+    }
+    return runs;
+}
+
+#define ROWS(type) \
+    for (int64_t row = begin; row < end; row++) { \
+        const type *x = (const type *)(const void *)j->x + row * j->extent; \
+        type *y = (type *)(void *)j->y + row * j->picks; \
+        for (int64_t k = 0; k < j->picks; k++) y[k] = x[j->places[k]]; \
+    }
+static void places_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
+{
+    const gather_job *j = arg;
+    (void)scratch;
+    switch (j->run) {
+    case 1: ROWS(uint8_t) break;
+    case 2: ROWS(uint16_t) break;
+    case 4: ROWS(uint32_t) break;
+    default: ROWS(uint64_t)
+    }
+}
+
+/* Rows, all of whose elements are picked one by one. */
+static bool is_of_places(size_t run, int64_t outer, int64_t picks, int64_t extent)
+{
+    const bool whole = run == 1 || run == 2 || run == 4 || run == 8;
+    return whole && outer > 1 && picks <= MOST_PLACES && extent <= INT32_MAX;
+}
+
+/* ---- Gather -------------------------------------------------------------------------------------------- */
+
 ortc_status ortc_index_gather_plan(const void *state, ortc_plan *p, void **pstate)
 {
     (void)state, (void)pstate;
@@ -86,6 +134,10 @@ static ortc_status gather_plan(const void *state, ortc_plan *p, void **pstate)
         for (int32_t d = axis + 1; d < x->rank; d++) inner *= x->dims[d];
         if (part) ortc_plan_view(p, 0, 0, first * inner);
     }
+    /* room for places, where they are looked up first */
+    if (!(at->flags & ORTC_VIEW_LATE) && ortc_view_count(&p->out[0]) > 0 &&
+        ortc_view_count(at) <= MOST_PLACES)
+        ortc_plan_workspace(p, (size_t)ortc_view_count(at) * sizeof(int32_t), 0);
     return ortc_index_gather_plan(state, p, pstate);
 }
 
@@ -103,11 +155,23 @@ static ortc_status gather_run(const void *state, const void *pstate, ortc_call *
         outer *= d < axis ? x->dims[d] : 1;
         inner *= d > axis ? x->dims[d] : 1;
     }
-    gather_job j = {x->data,       c->out[0].data,      at,
-                    x->dims[axis], ortc_view_count(at), (size_t)inner * ortc_dtype_bits(x->dtype) / 8,
-                    &wrong};
+    gather_job j = {x->data,
+                    c->out[0].data,
+                    at,
+                    x->dims[axis],
+                    ortc_view_count(at),
+                    (size_t)inner * ortc_dtype_bits(x->dtype) / 8,
+                    &wrong,
+                    NULL};
     const int64_t grain = 65536 / (int64_t)(j.run + 16);
-    ORTC_TRY(ortc_parallel(c, outer * j.picks, grain > 0 ? grain : 1, gather_chunk, &j));
+    if (c->workspace && is_of_places(j.run, outer, j.picks, j.extent)) { /* none: extents came late */
+        const int64_t runs = find_places(&j, c->workspace);
+        j.places = runs * LONG_RUN > j.picks ? c->workspace : NULL;
+    }
+    if (j.places)
+        ORTC_TRY(ortc_parallel(c, outer, 16384 / j.picks + 1, places_chunk, &j));
+    else
+        ORTC_TRY(ortc_parallel(c, outer * j.picks, grain > 0 ? grain : 1, gather_chunk, &j));
     if (wrong >= 0)
         return ortc_call_fail(c, ORTC_INVALID_ARGUMENT,
                               "index %lld (indices[%lld]) is outside of the %lld elements of axis %d",
