@@ -27,6 +27,7 @@ const ortc_case ortc_cases_sample[] = {
     {"GridSample", "T[2,5,30,40]~ G[2,17,33,2]=-1.2..1.2", "", "T=f32,f16,bf16 G=f32,f64,f16",
      .needs = "cpu:f32 cpu:f16 cpu:bf16"},
     {"GridSample", "T[2,5,30,40]~ f32[2,17,33,2]~", "", "T=f32,f16,bf16"},
+    {"GridSample", "T[1,2,60,80]~ f32[1,3,5,2]=-1.2..1.2", "", "T=f32,f16,bf16"}, /* few places of many */
     {"GridSample", "T[2,5,30,40] f32[2,17,33,2]=-1.2..1.2", "mode='nearest'", "T=f32,f16,bf16"},
     {"GridSample", "f32[2,5,30,40] f32[2,17,33,2]=-1.2..1.2", "mode='nearest' padding_mode='border'"},
     {"GridSample", "f32[2,5,30,40] f32[2,17,33,2]~", "mode='nearest' padding_mode='border' align_corners=1"},

@@ -13,7 +13,7 @@
 
 ORTC_VEC_TABLE(ortc_grid_lines)
 
-enum { PIECE = 256, DIMS = 3 };
+enum { PIECE = 256, DIMS = 3, SMALL = 65536 /* pixels */ };
 
 typedef struct grid_job {
     const ortc_grid_state *s;
@@ -98,10 +98,20 @@ static void read_simple(const grid_job *j, int64_t first, int64_t n, grid_piece 
     }
 }
 
-/* Elements of 16 bits are picked one by one, and computed as f32. */
+/* Whether a channel of 16 bits is widened before elements are picked. */
+static bool is_small(int64_t in_count, int64_t picks) { return in_count <= SMALL && in_count <= 8 * picks; }
+
+/* Elements of 16 bits are picked one by one, of large channels, and computed as f32. */
 static void sample_narrow(const grid_job *j, size_t n, const uint16_t *x, grid_piece *p, void *y)
 {
     const int type = ortc_float_index(j->x->dtype);
+    if (is_small(j->in_count, (int64_t)n * j->taps)) {
+        float *wide = p->weight + j->taps * PIECE;
+        j->convert->widen[type]((size_t)j->in_count, x, wide);
+        j->lines->sample(n, (size_t)j->taps, PIECE, wide, p->at, p->weight, p->sums);
+        j->convert->narrow[type](n, p->sums, y);
+        return;
+    }
     for (int64_t k = 0; k < j->taps; k++) {
         for (size_t i = 0; i < n; i++) p->picked[i] = x[p->at[k * PIECE + (int64_t)i]];
         j->convert->widen[type](n, p->picked, p->pixels);
@@ -159,7 +169,9 @@ static ortc_status grid_plan(const void *state, ortc_plan *p, void **pstate)
     for (int32_t d = 2; d < x->rank; d++) pixels *= (double)x->dims[d];
     if (pixels > INT32_MAX)
         return ortc_plan_fail(p, ORTC_LIMIT, "a channel has more than %d pixels", INT32_MAX);
-    ortc_plan_workspace(p, 0, sizeof(grid_piece) + (size_t)taps * PIECE * (sizeof(int32_t) + sizeof(float)));
+    const size_t wide = x->dtype != ORTC_F32 && pixels <= SMALL ? (size_t)pixels * sizeof(float) : 0;
+    ortc_plan_workspace(p, 0,
+                        sizeof(grid_piece) + (size_t)taps * PIECE * (sizeof(int32_t) + sizeof(float)) + wide);
     ortc_plan_cost(p, (double)ortc_view_count(&p->out[0]) * 2 * (double)taps,
                    8.0 * (double)ortc_view_count(&p->out[0]));
     return ORTC_OK;
