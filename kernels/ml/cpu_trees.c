@@ -248,7 +248,6 @@ typedef struct job {
     const trees *t;
     const ml_walks *body;
     ortc_call *call;
-    const char *x;
     int64_t rows, columns, block;
     int type; /* ORTC_FLOAT_*, or WIDE: other types, as f64 */
     bool classes;

@@ -68,6 +68,9 @@ const ortc_case ortc_cases_reduce[] = {
     COMMON("ReduceProd", WIDE),
     EMPTY("ReduceProd", WIDE),
     SINCE_18("ReduceProd"),
+    /* f32 holds the whole product, and not that of the first two */
+    {"ReduceProd", "f32[2,4]={1e30,1e30,1e-30,2e-30,3,1e38,1e9,1e-38} i64[]={1}!", ""},
+    {"ReduceProd", "f32[4,2]={1e30,3,1e30,1e38,1e-30,1e9,2e-30,1e-38} i64[]={0}!", ""},
     COMMON("ReduceL1", WIDE),
     EMPTY("ReduceL1", WIDE),
     SINCE_18("ReduceL1"),

@@ -4,7 +4,8 @@
  * row or a line; a result's units are cut into `splits` shares where there are few results, whose parts
  * are joined in order. All of it depends on the shapes alone, so results are the same for any number of
  * threads. Pieces are folded in f32, units and shares in f64. So squares of what is beyond 2^63, or below
- * 2^-63, do not fit where they do on ref.
+ * 2^-63, do not fit where they do on ref. Products are f64 all the way, those of a row 32 beside each other:
+ * of many numbers near the ends of f32 one of these may be infinite or 0 where ref's, in order, is not.
  */
 #include <math.h>
 #include <stdlib.h>
