@@ -9,6 +9,7 @@ const ortc_case ortc_cases_index[] = {
     {"Gather", "T[40,7,3] i64[2,2]={3,-1,0,2}", "axis=1", "T=u8,f16,f32,i64,c128"},
     {"Gather", "T[5,9] i32[3]={8,-9,0}", "axis=-1", "T=u8,f16,f32,i64,c128"},
     {"Gather", "T[50,19] U[12]={8,-9,0,18,18,3,4,-1,7,5,-19,2}", "axis=1", "T=u8,f16,f32,i64,c128 U=i32,i64"},
+    {"Gather", "T[50,19]! U[9]={8,-9,0,18,3,-1,7,5,-19}", "axis=1", "T=u8,f16,f32,i64 U=i32,i64"},
     {"Gather", "f32[5,3] i64[2]={0,-4}", "axis=1", "", .fails = ORTC_INVALID_ARGUMENT},
     {"Gather", "T[5,3] U[4]={0,4,-1,2}", "", PLAIN ",string U=i32,i64"},
     {"Gather", "T[5,3] i64[2,2]={0,2,-3,1}", "axis=1", PLAIN ",string"},

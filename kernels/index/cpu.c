@@ -77,10 +77,12 @@ static int64_t find_places(const gather_job *j, int32_t *places)
     return runs;
 }
 
+/* Weights may lie anywhere in a file. */
 #define ROWS(type) \
     for (int64_t row = begin; row < end; row++) { \
-        const type *x = (const type *)(const void *)j->x + row * j->extent; \
-        type *y = (type *)(void *)j->y + row * j->picks; \
+        typedef type any __attribute__((aligned(1), may_alias)); \
+        const any *x = (const any *)j->x + row * j->extent; \
+        any *y = (any *)j->y + row * j->picks; \
         for (int64_t k = 0; k < j->picks; k++) y[k] = x[j->places[k]]; \
     }
 static void places_chunk(void *arg, int64_t begin, int64_t end, void *scratch)

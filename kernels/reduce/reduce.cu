@@ -1,5 +1,5 @@
-/* kernels/reduce/reduce.cu: reductions over any dims on a GPU. f32, f16 and bf16 in f32, f64 in f64, integers
- * in 64 bits.
+/* kernels/reduce/reduce.cu: reductions over any dims on a GPU. f32, f16 and bf16 in f32 (products in f64, for
+ * f32 may not hold what there is on the way), f64 in f64, integers in 64 bits.
  *
  *   the last dim is reduced: a block (or a warp, where rows are short) for each result, its threads along
  *   the reduced elements
@@ -236,10 +236,12 @@ extern "C" int ortc_cu_reduce_run(const ortc_cu_reduce *r, void *queue)
     }
     j.splits = ortc_cu_reduce_splits(r->results, r->each);
     j.part = (r->each + j.splits - 1) / j.splits;
+    const bool product = r->what == ORTC_CU_PROD;
     switch (r->dtype) {
-    case ORTC_F32: return launch<float, float>(j, stream);
-    case ORTC_F16: return launch<float, __half>(j, stream);
-    case ORTC_BF16: return launch<float, __nv_bfloat16>(j, stream);
+    case ORTC_F32: return product ? launch<double, float>(j, stream) : launch<float, float>(j, stream);
+    case ORTC_F16: return product ? launch<double, __half>(j, stream) : launch<float, __half>(j, stream);
+    case ORTC_BF16:
+        return product ? launch<double, __nv_bfloat16>(j, stream) : launch<float, __nv_bfloat16>(j, stream);
     case ORTC_F64: return launch<double, double>(j, stream);
     case ORTC_I64: return launch<int64_t, int64_t>(j, stream);
     case ORTC_I32: return launch<int64_t, int32_t>(j, stream);
