@@ -39,6 +39,9 @@ void ortc_conv_plan_cost(ortc_plan *p, const ortc_conv_geometry *g, ortc_dtype t
 
 /* Clocks of one core for the multiplications alone, at two vectors of f32 a clock. */
 double ortc_conv_least_clocks(const ortc_conv_geometry *g, ortc_dtype type);
+/* And for all of a convolution in blocks (cpu_blocks.c). */
+struct ortc_blocked_plan;
+double ortc_conv_dense_clocks(const ortc_conv_geometry *g, ortc_dtype type, const struct ortc_blocked_plan *);
 
 /* What decides a packed form of W, of which `way` says the kind, and what its packing knows of the
  * convolution (cpu_blocks.c). Compared bytewise: no padding between these. */

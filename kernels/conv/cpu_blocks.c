@@ -258,22 +258,9 @@ static double pairs_clocks(const ortc_conv_geometry *g, const ortc_blocked_plan 
 }
 
 /* Clocks, in the measure of cpu.c: channels are rounded up to blocks; a vector that is laid out is 2, one of
- * results 0.8. A tap of a depthwise window is two loads' time, a row of it 40; between far pixels a vector
- * comes and goes in 1. */
-static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
+ * results 0.8. */
+double ortc_conv_dense_clocks(const ortc_conv_geometry *g, ortc_dtype type, const ortc_blocked_plan *d)
 {
-    if (pixels_of(b->way)) return winograd_clocks(g, b);
-    const ortc_blocked_plan *d = &b->dense;
-    const double least = ortc_conv_least_clocks(g, b->type);
-    if (b->way == DEPTHWISE) {
-        const ortc_window_extents *e = &b->depthwise.extents;
-        const double blocks = (double)(b->depthwise.images * b->depthwise.blocks);
-        const double far = b->depthwise.wide > 1 ? blocks * (double)(g->in_count + g->out_count) : 0;
-        return far +
-               (g->channels > 1 ? 1.5 : 2) * least * (double)(b->depthwise.blocks * ORTC_BLOCK) /
-                   (double)b->depthwise.channels +
-               40 * blocks * (double)(e->out[0] * e->out[1]);
-    }
     const int64_t row = d->flat ? d->rows * d->segment : d->segment;
     const double vectors = (double)(d->images * d->group * d->outs * d->out_count);
     const int64_t without = ortc_blocked_has_half(d) ? ORTC_BLOCK / 2 : 0;
@@ -282,9 +269,27 @@ static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
                                   d->block_tasks);
     const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
     /* a single pixel waits for weights, however it goes */
-    const double share = g->images * g->out_count > 1 ? share_of_rate(d->uk, row, d->outs) : 0.95;
-    if (b->way >= PAIRS) return pairs_clocks(g, d, least * padded / share, tasks, vectors);
+    const double share = g->images * g->out_count > 1 ? share_of_rate(d->uk, row, d->outs) : 0.95,
+                 least = ortc_conv_least_clocks(g, type);
+    if (d->pairs) return pairs_clocks(g, d, least * padded / share, tasks, vectors);
     return least * ortc_blocked_seen(d) * padded / share + 2 * laid_out + 0.8 * vectors;
+}
+
+/* A tap of a depthwise window is two loads' time, a row of it 40; between far pixels a vector comes and goes
+ * in 1. */
+static double clocks_of(const ortc_conv_geometry *g, const blocks_plan *b)
+{
+    if (pixels_of(b->way)) return winograd_clocks(g, b);
+    if (b->way == DEPTHWISE) {
+        const ortc_window_extents *e = &b->depthwise.extents;
+        const double blocks = (double)(b->depthwise.images * b->depthwise.blocks);
+        const double far = b->depthwise.wide > 1 ? blocks * (double)(g->in_count + g->out_count) : 0;
+        return far +
+               (g->channels > 1 ? 1.5 : 2) * ortc_conv_least_clocks(g, b->type) *
+                   (double)(b->depthwise.blocks * ORTC_BLOCK) / (double)b->depthwise.channels +
+               40 * blocks * (double)(e->out[0] * e->out[1]);
+    }
+    return ortc_conv_dense_clocks(g, b->type, &b->dense);
 }
 
 static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question *q, ortc_offer *o,
