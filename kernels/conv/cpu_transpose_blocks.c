@@ -1,11 +1,11 @@
 /* kernels/conv/cpu_transpose_blocks.c: ConvTranspose on the cpu provider of values in blocks of 16 channels
  * (kernels/common/blocks.h). An element of Y is at one of as many places as the strides multiplied, from a
- * position on, and at each place positions are convolved with a window of its own, every stride-th element of
- * the kernel, turned around (blocked.h). Each place is a part of the work; or, where the kernel is a multiple
- * of the stride, so that all have as many taps, all of them are one part: a convolution of places times
- * filters. A band of a part's positions goes into the workspace, in L2, and is put where it belongs, less what
- * padding cuts off. W is constant and packed once, a place's filters behind those of the one before. Few
- * filters, of one part, make a Y that is plain.
+ * position on, and at each place positions are convolved with a window of its own, every stride-th element
+ * of the kernel, turned around (blocked.h). Each place is a part of the work; or, where the kernel is a
+ * multiple of the stride, so that all have as many taps, all of them are one part: a convolution of places
+ * times filters. A band of a part's positions goes into the workspace, in L2, and is put where it belongs,
+ * less what padding cuts off. W is constant and packed once, a place's filters behind those of the one
+ * before. Few filters, of one part, make a Y that is plain.
  *
  * Where windows lie side by side (the kernel is the stride), positions are X's, and a convolution of one
  * pixel makes one long row of them.
@@ -358,8 +358,8 @@ static const char *read_positions(const ortc_transpose *t, const blocks_plan *b,
     return NULL;
 }
 
-/* Of how many positions a band is, and what convolution. That is planned for the band that sees most beside X:
- * the first one, or, where that sees nothing there, the last. */
+/* Of how many positions a band is, and what convolution. That is planned for the band that sees most beside
+ * X: the first one, or, where that sees nothing there, the last. */
 static void cut_bands(const blocks_plan *b, part *p)
 {
     ortc_conv_geometry *g = &p->windows;
