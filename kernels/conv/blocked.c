@@ -146,6 +146,15 @@ static void fill_stage(task *t, int64_t g0, int64_t g1)
     }
 }
 
+/* Blocks g0 .. g1-1 of the task's image, as they lie. */
+static void widen_image(task *t, int64_t g0, int64_t g1)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    const int64_t plane = p->in_count * ORTC_BLOCK, first = (t->image * p->group + t->group) * p->ins + g0;
+    p->convert->widen[p->type]((size_t)((g1 - g0) * plane),
+                               (const char *)t->j->a->x + first * p->in_count * p->pixel, t->stage);
+}
+
 /* ---- Tiles --------------------------------------------------------------------------------------------- */
 
 /* Weights of groups from g on of block `block` of all groups. */
@@ -236,12 +245,19 @@ static int64_t alike(const task *t, int64_t at)
     return n;
 }
 
+/* Of a tap's weights for a block: of bytes as many lie in a word as make up for it. */
+static int64_t tap_bytes_of(const ortc_blocked_plan *p)
+{
+    const int narrow = p->type == ORTC_FLOAT_F16 || p->type == ORTC_FLOAT_BF16;
+    return p->step * ORTC_BLOCK * (narrow ? 2 : 4);
+}
+
 /* Taps beside the image are left out where whole rows, or many pixels of them, have them there. */
 static void find_run(const task *t, int64_t row, int64_t at, run *r)
 {
     const ortc_blocked_plan *p = t->j->p;
     const ortc_window_extents *e = &p->e;
-    const int64_t columns = e->kernel[2], tap_bytes = p->step * ORTC_BLOCK * (int64_t)sizeof(float);
+    const int64_t columns = e->kernel[2], tap_bytes = tap_bytes_of(p);
     r->at = at, r->n = t->pixels - at, r->taps = 0, r->first = 0;
     if (!p->leaves_out && !p->far) return;
     r->n = alike(t, at);
@@ -308,7 +324,6 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
         first_of(p, r, j->a->first, block, blocks, first_sums);
         bias = (const float *)(const void *)first_sums;
     }
-    const int64_t tap_bytes = p->step * ORTC_BLOCK * (int64_t)sizeof(float); /* of f32 */
     ortc_blocked_tile tile = {.offset = some_taps ? r->offset : p->offset,
                               .jump = r->jump,
                               .plane = plane,
@@ -316,7 +331,7 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
                               .groups = (size_t)(g1 - g0),
                               .taps = some_taps ? r->taps : (size_t)p->taps,
                               .depth = (size_t)(last ? p->depth : p->step),
-                              .w = weights_at(t, block, g0) + (some_taps ? r->first * tap_bytes : 0),
+                              .w = weights_at(t, block, g0) + (some_taps ? r->first * tap_bytes_of(p) : 0),
                               .w_block = (size_t)(p->ins * p->taps * p->step * ORTC_BLOCK),
                               .y_block = (size_t)y_block,
                               .bias = g0 == 0 ? bias : NULL,
@@ -333,7 +348,7 @@ static void one_run(const task *t, const run *r, const float *x, int64_t plane, 
                                              : some_taps ? p->bytes->some
                                                          : p->bytes->dense
                                : few       ? p->stem ? p->uk->half_stem : p->uk->half_dense
-                               : some_taps ? p->uk->some
+                               : some_taps ? p->uk->some[p->type]
                                : p->stem   ? p->uk->stem
                                            : p->uk->dense[j->a->floats ? ORTC_FLOAT_F32 : p->type];
     const char *residual = last && straight ? j->a->residual : NULL;
@@ -402,10 +417,10 @@ static void run_task(task *t)
                                       p->e.in[2] +
                                   t->column - p->e.pad[2];
             /* may point beside the image, where taps are left out */
-            x = (const float *)((uintptr_t)t->j->a->x +
-                                (uintptr_t)(((t->image * p->group + t->group) * p->ins + g0) * plane +
-                                            pixel * p->step) *
-                                    sizeof *x);
+            const int64_t before = p->widened ? 0 : (t->image * p->group + t->group) * p->ins + g0;
+            if (p->widened) widen_image(t, g0, g1);
+            x = (const float *)((uintptr_t)(p->widened ? t->stage : t->j->a->x) +
+                                (uintptr_t)(before * plane + pixel * p->step) * sizeof *x);
         } else {
             if (p->flat && g0 > 0) t->rows = t->pixels / p->segment, t->pixels = p->segment;
             fill_stage(t, g0, g1);

@@ -10,7 +10,8 @@
  * and apart by their phase of the stride, so that everything behind sees neighbouring pixels and no border: a
  * copy for every 16 * taps * blocks multiplications. Taps that a whole row has beside the image (far apart: a
  * run of its pixels) are left out, of f32 and, where they are many, of bytes. Where nothing is padded,
- * strided or narrow, x is read where it lies; windows of one pixel make one long row of an image.
+ * strided or narrow, x is read where it lies, and so is where all that is beside the image is left out (of 16
+ * bits a chunk of it is widened as it lies); windows of one pixel make one long row of an image.
  *
  * Decisions follow from extents, type and threads, but for the order of sums: results are the same bits on
  * any number of threads. Channels that only pad the last block are written as 0.
@@ -38,6 +39,7 @@ typedef struct ortc_blocked_plan {
     int32_t type;                    /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
     int flip;                        /* bytes are s8 */
     int stem, in_place;
+    int widened;                /* in place, but of 16 bits: all of an image's rows, as f32 in scratch */
     int far;                    /* tiles ask for what the next ones read where it lies */
     int leaves_out, by_columns; /* taps beside the image: those of whole rows; of runs of pixels, too */
     int flat;                   /* rows are laid out as one: windows of one pixel, whole rows */

@@ -8,8 +8,9 @@
 #include "kernels/common/counts.h"
 #include "seen.h"
 
-#define WEIGHT_BYTES (256 * 1024) /* of a chunk's weights for a tile: they stay in L2 */
-#define STAGE_BYTES (256 * 1024)  /* of what a task lays out: beside them */
+#define WEIGHT_BYTES (256 * 1024)   /* of a chunk's weights for a tile: they stay in L2 */
+#define STAGE_BYTES (256 * 1024)    /* of what a task lays out: beside them */
+#define WIDENED_BYTES (1024 * 1024) /* of an image of 16 bits, as f32 */
 #define SCRATCH_LIMIT (16.0 * 1024 * 1024)
 #define FAR_BYTES (1024 * 1024) /* of an image that is in no near cache, */
 #define FAR_TIMES 4             /* and read so often, by blocks of output */
@@ -120,28 +121,38 @@ double ortc_blocked_seen(const ortc_blocked_plan *p)
     return ortc_share_seen(e, 0) * ortc_share_seen(e, 1) * (p->by_columns ? ortc_share_seen(e, 2) : 1);
 }
 
-/* Whether there are tiles of some of the taps. */
-static int picks_taps(const ortc_blocked_plan *p)
+/* Of 16 bits, which tiles of floats read as f32. */
+static int is_narrow(const ortc_blocked_plan *p)
 {
-    return p->bytes ? p->bytes->some != NULL : p->type == ORTC_FLOAT_F32 && !p->pairs;
+    return !p->bytes && !p->pairs && p->type != ORTC_FLOAT_F32;
 }
 
-/* Of floats wherever some taps are beside the image, for only infinities and NaN would tell; of bytes, whose
- * sums begin elsewhere then, where they are many. */
+/* Whether there are tiles of some of the taps. */
+static int picks_taps(const ortc_blocked_plan *p) { return p->bytes ? p->bytes->some != NULL : !p->pairs; }
+
+/* Of floats wherever some taps are beside the image, for only infinities and NaN would tell (of 16 bits, whose
+ * weights are widened for all taps else, where columns are far); of bytes, whose sums begin elsewhere then,
+ * where they are many. */
 static void find_left_out(ortc_blocked_plan *p)
 {
     p->leaves_out = picks_taps(p) && !p->stem && p->taps > 1 && p->taps <= ORTC_BLOCKED_SEEN &&
                     !(is_inside(&p->e, 0) && is_inside(&p->e, 1) && is_inside(&p->e, 2));
     p->by_columns = p->leaves_out && columns_are_far(&p->e);
+    if (is_narrow(p) &&
+        !(p->by_columns && always_sees(&p->e, 0) && always_sees(&p->e, 1) && always_sees(&p->e, 2)))
+        p->leaves_out = p->by_columns = 0;
     const double left_out = 1 - ortc_blocked_seen(p);
     if (p->bytes && (left_out < LEAST_LEFT || left_out * (double)p->out_count < LEAST_PIXELS))
         p->leaves_out = p->by_columns = 0;
 }
 
-/* Nothing outside of the image is read, or all of that left out; nothing skipped along a row. */
+/* Nothing outside of the image is read, or all of that left out; nothing skipped along a row. Of 16 bits where
+ * taps are left out: else what is laid out is less than all of the image. */
 static int reads_in_place(const ortc_blocked_plan *p)
 {
-    const int as_it_lies = p->bytes ? !p->flip : p->type == (p->pairs ? ORTC_FLOAT_BF16 : ORTC_FLOAT_F32);
+    const int as_it_lies = p->bytes ? !p->flip
+                                    : p->type == (p->pairs ? ORTC_FLOAT_BF16 : ORTC_FLOAT_F32) ||
+                                          (is_narrow(p) && p->leaves_out);
     int yes = !p->stem && as_it_lies && p->e.stride[2] == 1;
     for (int i = 0; i < 3; i++)
         yes &= is_inside(&p->e, i) || (p->leaves_out && (i < 2 || p->by_columns) && always_sees(&p->e, i));
@@ -225,7 +236,7 @@ static void split(ortc_blocked_plan *p, uint32_t threads)
     /* those of a single pixel take as long as weights from far away */
     const double macs = (double)p->images * (double)p->group * (double)p->ins * (double)p->step *
                         (double)p->outs * ORTC_BLOCK * (double)p->taps * (double)p->out_count *
-                        (p->out_count > 1 ? 1 : FAR_WEIGHT);
+                        (p->out_count > 1 ? 1 : FAR_WEIGHT) * ortc_blocked_seen(p);
     const int64_t want = tasks_wanted(macs, threads);
     int64_t segment = SEGMENT;
     if (rows == 1 && !p->stem) {
@@ -244,13 +255,17 @@ static void split(ortc_blocked_plan *p, uint32_t threads)
     lay_out(p, min64(rows, ROWS));
     p->chunk = min64(max64(1, WEIGHT_BYTES / group_bytes), max64(1, STAGE_BYTES / 4 / p->plane));
     /* the segment was chosen for it; of windows far apart few taps are read at a time */
-    if (p->taps == 1 || (p->in_place && p->leaves_out)) p->chunk = max64(1, WEIGHT_BYTES / group_bytes);
+    const int far = p->in_place && p->leaves_out;
+    if (p->taps == 1 || far) p->chunk = max64(1, WEIGHT_BYTES / group_bytes);
+    if (p->widened) p->chunk = min64(p->chunk, max64(1, WIDENED_BYTES / 4 / (p->in_count * ORTC_BLOCK)));
     p->chunks = ceil_div(p->ins, p->chunk);
     p->chunk = ceil_div(p->ins, p->chunks);
     p->chunks = ceil_div(p->ins, p->chunk);
 
     lay_out(p, min64(rows, MOST_ROWS));
-    while (p->rows > 1 && p->all > STAGE_BYTES / 4) lay_out(p, ceil_div(p->rows, 2));
+    /* far windows are more than what a task would lay out */
+    while (p->rows > 1 && (far ? p->rows * p->segment * ORTC_BLOCK : p->all) > STAGE_BYTES / 4)
+        lay_out(p, ceil_div(p->rows, 2));
     const int64_t outer = p->images * p->group * p->e.out[0] * p->segments;
     /* Where weights are more than the image they are read once, by tasks of few blocks. */
     const int heavy = p->taps * p->outs * ORTC_BLOCK > p->in_count;
@@ -277,7 +292,9 @@ static int find_scratch(ortc_blocked_plan *p)
 {
     p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
     /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
-    const double staged = p->in_place ? 0 : (double)p->chunk * (double)p->plane,
+    const double staged = p->widened    ? (double)p->chunk * (double)p->in_count * ORTC_BLOCK
+                          : p->in_place ? 0
+                                        : (double)p->chunk * (double)p->plane,
                  sums = (double)p->segment * ORTC_BLOCK *
                         (p->chunks > 1 ? (double)p->rows * (double)p->blocks
                          : p->flat     ? 2.0 * (double)p->rows
@@ -287,7 +304,7 @@ static int find_scratch(ortc_blocked_plan *p)
                               ? (double)(ORTC_BLOCKED_PARTS * p->chunk * p->taps * p->step)
                               : 0;
     const int64_t tiles = p->rows * ceil_div(p->segment, (int64_t)p->uk->most_pixels);
-    const int widens = type_bytes(p->type) == 2 && !p->pairs && !p->stem && tiles >= WIDE_TILES;
+    const int widens = is_narrow(p) && !p->widened && !p->stem && tiles >= WIDE_TILES;
     const double wide =
         widens ? (double)p->chunk * (double)(p->taps * p->step * ORTC_BLOCK) * (double)p->uk->most_blocks : 0;
     if ((staged + sums + line + 2 * places + wide) * 4 > SCRATCH_LIMIT) return 0;
@@ -301,7 +318,7 @@ static int find_scratch(ortc_blocked_plan *p)
 /* Whether tiles ask for what the next ones read: of a large image that a task reads a few times. */
 static int is_far(const ortc_blocked_plan *p)
 {
-    return p->in_place && picks_taps(p) && p->taps <= ORTC_BLOCKED_SEEN &&
+    return p->in_place && !p->widened && picks_taps(p) && p->taps <= ORTC_BLOCKED_SEEN &&
            p->ins * p->in_count * p->pixel > FAR_BYTES &&
            ceil_div(p->blocks, (int64_t)p->uk->most_blocks) <= FAR_TIMES;
 }
@@ -355,6 +372,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     if (!stem) ortc_conv_make_long(g, &p->e);
     find_left_out(p);
     p->in_place = reads_in_place(p);
+    p->widened = p->in_place && is_narrow(p);
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
     p->phases = p->e.kernel[2] == 1 ? 1 : p->e.stride[2];

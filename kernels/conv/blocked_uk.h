@@ -155,7 +155,7 @@ typedef struct ortc_blocked_pairs {
 typedef struct ortc_blocked_uk {
     size_t most_pixels, most_blocks;
     ortc_blocked_tile_fn *dense[3]; /* by the type of weights, ORTC_FLOAT_* (convert.h) */
-    ortc_blocked_tile_fn *some;     /* of f32: those taps that are given, with jumps */
+    ortc_blocked_tile_fn *some[3];  /* those taps that are given, with jumps */
     ortc_blocked_tile_fn *stem;     /* f32 weights */
     /* Of one block of f32 of which the first 8 channels are, the others become 0: more pixels,
      * 1 .. half_pixels. 0: there are none, where a register has 16. */

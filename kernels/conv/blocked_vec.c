@@ -163,7 +163,7 @@ VFN void tile(const int type, const int stem, const int half, const int some, co
         if (++tap == taps) tap = 0, x += t->plane;
         for (size_t i = 0; i < lines; i++, next += ORTC_BLOCKED_LINE)
             UNROLL for (int b = 0; b < nb; b++) __builtin_prefetch(next + (size_t)b * t->next_block, 0, 2);
-        if (!some && !stem && !half)
+        if (!stem && !half)
             UNROLL for (int p = 0; p < np; p++) __builtin_prefetch(s + t->plane + p * ORTC_BLOCK);
         if (some && far)
             UNROLL for (int p = 0; p < np; p++) __builtin_prefetch(s + (np + p) * ORTC_BLOCK, 0, 2);
@@ -231,6 +231,8 @@ TILES(dense_f16, F16, 0)
 TILES(dense_bf16, BF16, 0)
 TILES(stem_f32, F32, 1)
 TILES(some_f32, F32, 2)
+TILES(some_f16, F16, 2)
+TILES(some_bf16, BF16, 2)
 #if HALF_PIXELS
 #define HALF_TILE(np, stem) \
     static void half_##stem##_##np(const ortc_blocked_tile *t) { tile(F32, stem, 1, 0, np, 1, t); }
@@ -611,7 +613,7 @@ static void to_integers(size_t count, float *sums)
 const ortc_blocked_uk V_NAME(ortc_blocked_uk) = {PIXELS,
                                                  BLOCKS,
                                                  {dense_f32, dense_f16, dense_bf16},
-                                                 some_f32,
+                                                 {some_f32, some_f16, some_bf16},
                                                  stem_f32,
                                                  HALF_PIXELS,
                                                  half_dense,

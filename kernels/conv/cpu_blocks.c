@@ -267,7 +267,9 @@ double ortc_conv_dense_clocks(const ortc_conv_geometry *g, ortc_dtype type, cons
     const double padded = (double)(d->outs * ORTC_BLOCK - without) / (double)g->filters;
     const double tasks = (double)(d->images * d->group * d->e.out[0] * d->row_tasks * d->segments *
                                   d->block_tasks);
-    const double laid_out = d->in_place ? 0 : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
+    const double laid_out = d->widened    ? tasks * (double)(d->ins * d->in_count)
+                            : d->in_place ? 0
+                                          : tasks * (double)d->ins * (double)d->plane / ORTC_BLOCK;
     /* a single pixel waits for weights, however it goes */
     const double share = g->images * g->out_count > 1 ? share_of_rate(d->uk, row, d->outs) : 0.95,
                  least = ortc_conv_least_clocks(g, type);
