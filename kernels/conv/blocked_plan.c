@@ -130,9 +130,9 @@ static int is_narrow(const ortc_blocked_plan *p)
 /* Whether there are tiles of some of the taps. */
 static int picks_taps(const ortc_blocked_plan *p) { return p->bytes ? p->bytes->some != NULL : !p->pairs; }
 
-/* Of floats wherever some taps are beside the image, for only infinities and NaN would tell (of 16 bits, whose
- * weights are widened for all taps else, where columns are far); of bytes, whose sums begin elsewhere then,
- * where they are many. */
+/* Of floats wherever some taps are beside the image, for only infinities and NaN would tell (of 16 bits,
+ * whose weights are widened for all taps else, where columns are far); of bytes, whose sums begin
+ * elsewhere then, where they are many. */
 static void find_left_out(ortc_blocked_plan *p)
 {
     p->leaves_out = picks_taps(p) && !p->stem && p->taps > 1 && p->taps <= ORTC_BLOCKED_SEEN &&
@@ -146,8 +146,8 @@ static void find_left_out(ortc_blocked_plan *p)
         p->leaves_out = p->by_columns = 0;
 }
 
-/* Nothing outside of the image is read, or all of that left out; nothing skipped along a row. Of 16 bits where
- * taps are left out: else what is laid out is less than all of the image. */
+/* Nothing outside of the image is read, or all of that left out; nothing skipped along a row. Of 16 bits
+ * where taps are left out: else what is laid out is less than all of the image. */
 static int reads_in_place(const ortc_blocked_plan *p)
 {
     const int as_it_lies = p->bytes ? !p->flip
