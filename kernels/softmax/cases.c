@@ -52,6 +52,12 @@ const ortc_case ortc_cases_softmax[] = {
     LINES("LogSoftmax"),
     {"Softmax", "f16[2050,520]", ""},
     {"LogSoftmax", "bf16[2050,520]", ""},
+    /* few columns, of which some lines are one, and some are left */
+    {"Softmax", "T[3,133,8]", "axis=1", F},
+    {"LogSoftmax", "T[2,259,5,3]~", "axis=1", F},
+    {"Softmax", "T[67,3]~", "axis=0", F},
+    {"LogSoftmax", "T[2,64,2]", "axis=1", F},
+    {"Softmax", "T[2,40,48]~", "axis=1", F},
     /* rows that a register holds, some together */
     {"Softmax", "T[67,8]~", "", F},
     {"LogSoftmax", "T[70,3]~", "", F},

@@ -25,6 +25,7 @@ typedef struct softmax_state {
 enum {
     COLUMNS = 256, /* of a tile: as far as fetching ahead is worth its begin */
     MOST_COLUMNS = 1024,
+    NARROW = 64,
     TILE = 65536, /* elements that stay in L2 */
     FEW_TILES = 16,
     LEAST_LINES = 16, /* of a part */
@@ -36,6 +37,7 @@ typedef struct softmax_plan {
     const ortc_convert *convert;
     int64_t outer, length, inner;
     int64_t width, tiles; /* inner > 1: columns of a task, tasks for one of `outer` */
+    int64_t fold;         /* lines that are one */
     int64_t lines, parts; /* of a part, parts of a column; 0: tiles */
 } softmax_plan;
 
@@ -96,31 +98,56 @@ static void ended_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
     }
 }
 
+/* `width` numbers to `copies` more behind them. */
+static void repeat(float *v, size_t width, size_t copies)
+{
+    for (size_t k = 1; k <= copies; k++) memcpy(v + k * width, v, width * sizeof *v);
+}
+
+/* n lines of `width` elements of 16 bits, `step` from line to line, to dense f32 or back. */
+static void widen_lines(const softmax_job *j, size_t n, size_t width, const char *x, size_t step, float *to)
+{
+    if (step == width) width *= n, n = 1;
+    for (size_t k = 0; k < n; k++) j->p->convert->widen[j->type](width, x + k * step * 2, to + k * width);
+}
+static void narrow_lines(const softmax_job *j, size_t n, size_t width, const float *from, char *y,
+                         size_t step)
+{
+    if (step == width) width *= n, n = 1;
+    for (size_t k = 0; k < n; k++) j->p->convert->narrow[j->type](width, from + k * width, y + k * step * 2);
+}
+
+/* Of few columns `fold` lines are one, and those that are left are parts of their own. */
 static void columns_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const softmax_job *j = arg;
     const softmax_plan *p = j->p;
-    const size_t length = (size_t)p->length, inner = (size_t)p->inner;
-    const size_t bytes = j->type == ORTC_FLOAT_F32 ? 4 : 2;
+    const size_t length = (size_t)p->length, inner = (size_t)p->inner, fold = (size_t)p->fold,
+                 lines = length / fold, rest = length % fold, parts = fold + (rest > 0);
+    const size_t bytes = j->type == ORTC_FLOAT_F32 ? 4 : 2, kept = (size_t)p->width * (fold + 1);
     const bool f32 = j->type == ORTC_FLOAT_F32;
-    float *top = scratch, *sum = top + p->width, *tile = sum + p->width;
+    float *top = scratch, *sum = top + kept, *tile = sum + kept;
     for (int64_t task = begin; task < end; task++) {
         const int64_t first = task % p->tiles * p->width, left = p->inner - first;
-        const size_t width = (size_t)(left < p->width ? left : p->width);
+        const size_t width = (size_t)(left < p->width ? left : p->width), all = width * fold;
         const size_t at = (size_t)(task / p->tiles * p->length * p->inner + first);
         const char *x = j->x + at * bytes;
         char *y = j->y + at * bytes;
-        for (size_t k = 0; !f32 && k < length; k++)
-            p->convert->widen[j->type](width, x + k * inner * bytes, tile + k * width);
+        if (!f32) widen_lines(j, length, width, x, inner, tile);
         const float *from = f32 ? (const float *)(const void *)x : tile;
         float *to = f32 ? (float *)(void *)y : tile;
-        const size_t step = f32 ? inner : width;
-        p->body->tops(length, width, from, step, top);
-        p->body->powers(length, width, from, step, to, step, top, sum, j->log);
-        p->body->divisors(1, width, sum, sum, j->log);
-        p->body->divide(length, width, to, step, sum, j->log);
-        for (size_t k = 0; !f32 && k < length; k++)
-            p->convert->narrow[j->type](width, tile + k * width, y + k * inner * bytes);
+        const size_t step = f32 && fold == 1 ? inner : all, last = lines * step;
+        p->body->tops(lines, all, from, step, top);
+        p->body->tops(rest, width, from + last, width, top + all);
+        p->body->tops(parts, width, top, width, sum);
+        repeat(memcpy(top, sum, width * sizeof *top), width, fold);
+        p->body->powers(lines, all, from, step, to, step, top, sum, j->log);
+        p->body->powers(rest, width, from + last, width, to + last, width, top, sum + all, j->log);
+        p->body->divisors(parts, width, sum, sum, j->log);
+        repeat(sum, width, fold);
+        p->body->divide(lines, all, to, step, sum, j->log);
+        p->body->divide(rest, width, to + last, width, sum, j->log);
+        if (!f32) narrow_lines(j, length, width, tile, y, inner);
     }
 }
 
@@ -225,6 +252,15 @@ static ortc_status prepare(const ortc_node *n, ortc_prep *prep, void **out)
     return ORTC_OK;
 }
 
+/* Whole vectors of some lines; 1: lines are long, or few. */
+static int64_t fold_of(int64_t inner, int64_t length)
+{
+    int64_t fold = 1;
+    if (inner >= NARROW) return 1;
+    while (fold * inner % 16 || fold * inner < NARROW) fold *= 2;
+    return fold * 4 <= length ? fold : 1;
+}
+
 static ortc_status plan(const void *state, ortc_plan *p, void **out)
 {
     const softmax_state *s = state;
@@ -233,7 +269,10 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     softmax_plan *g = calloc(1, sizeof *g);
     int32_t axis;
     if (!g) return ortc_plan_fail(p, ORTC_OUT_OF_MEMORY, "no memory for a plan");
-    *g = (softmax_plan){ortc_softmax_rows_select(), ortc_convert_get(), 0, 1, 1, 0, 0};
+    *g = (softmax_plan){.body = ortc_softmax_rows_select(),
+                        .convert = ortc_convert_get(),
+                        .length = 1,
+                        .inner = 1};
     *out = g;
     if (count == 0) return ORTC_OK;
     if (ortc_axis_of(s->axis, x->rank, &axis)) { /* a scalar is a row of one */
@@ -247,14 +286,17 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     g->width = g->width > most ? most : g->width;
     g->width = g->width < g->inner ? g->width : g->inner;
     g->tiles = (g->inner + g->width - 1) / g->width;
-    if (f32 && g->inner > 1 && TILE / g->length < COLUMNS && g->outer * g->tiles < FEW_TILES) {
+    g->fold = g->length * g->inner <= TILE ? fold_of(g->inner, g->length) : 1;
+    if (f32 && g->inner > 1 && TILE / g->length < COLUMNS && g->outer * g->tiles < FEW_TILES &&
+        g->fold == 1) {
         g->lines = TILE / g->inner > LEAST_LINES ? TILE / g->inner : LEAST_LINES;
         g->parts = (g->length + g->lines - 1) / g->lines;
         ortc_plan_workspace(p, (size_t)(g->outer * 2 * (g->parts + 1) * g->inner) * sizeof(float), 0);
     } else if (s->tail.has_rest || (!f32 && g->inner == 1)) {
         ortc_plan_workspace(p, 0, (size_t)(rows_together(g->length) * g->length) * sizeof(float));
     } else {
-        const int64_t tile = f32 ? 0 : g->length * g->width, kept = g->inner > 1 ? 2 * g->width : 0;
+        const int64_t tile = f32 ? 0 : g->length * g->width,
+                      kept = g->inner > 1 ? 2 * g->width * (g->fold + 1) : 0;
         ortc_plan_workspace(p, 0, (size_t)(tile + kept) * sizeof(float));
     }
     if (!s->tail.has_rest) ortc_plan_in_place(p, 0, 0);
