@@ -168,9 +168,12 @@ static void short_rows(const reduce_job *j, int64_t begin, int64_t end, float *s
     for (int64_t n; begin < end; begin += n) {
         n = end - begin < most ? end - begin : most;
         const float *x = read(j, begin * width, n * width, scratch);
-        for (int64_t k = 0; k < n; k++, x += width)
+        int64_t k = j->body->rows[j->fold] ? (int64_t)j->body->rows[j->fold]((size_t)n, (size_t)width, x, r)
+                                           : 0;
+        for (; k < n; k++)
             r[k] = joined(j, neutral(j),
-                          j->body->row[j->fold]((size_t)width, x, j->top ? j->top[begin + k] : 0));
+                          j->body->row[j->fold]((size_t)width, x + k * width,
+                                                j->top ? j->top[begin + k] : 0));
         put(j, 0, begin, n, r);
     }
 }

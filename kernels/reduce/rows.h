@@ -20,6 +20,8 @@ enum {
 typedef struct ortc_reduce_rows {
     /* A row to one number; rows of some thousand elements, so that a sum's error stays small. */
     double (*row[ORTC_FOLD_COUNT])(size_t n, const float *x, float top);
+    /* The same of the first of so many short rows, which lie dense; how many. NULL: of none. */
+    size_t (*rows[ORTC_FOLD_COUNT])(size_t rows, size_t n, const float *x, double *r);
     /* acc[i] = fold(acc[i], x[i], x[step + i], ..), `lines` of them in order; top: as many as acc. */
     void (*line[ORTC_FOLD_COUNT])(size_t n, size_t lines, size_t step, const float *x, const float *top,
                                   float *acc);

@@ -1,5 +1,7 @@
 /* Folding rows and lines (rows.h), a body for every instruction set. A NaN makes a largest and a smallest
  * NaN. */
+#include <string.h>
+
 #include "kernels/reduce/rows.h"
 
 #include "kernels/common/vector/math.h"
@@ -8,7 +10,35 @@
 VFN vf32 same(vf32 x) { return x; }
 VFN vf32 square(vf32 x) { return v_mul(x, x); }
 
+enum { SHORT = 32 };
+
+/* As many rows as a register has lanes, turned: a register is an element of all of them. */
+VFN void turn_rows(size_t width, const float *x, vf32 *element)
+{
+    for (size_t at = 0; at < width; at += V_LANES, element += V_LANES) {
+        const size_t n = width - at < V_LANES ? width - at : V_LANES;
+        V_UNROLL for (size_t k = 0; k < V_LANES; k++) element[k] = v_load_f32(x + k * width + at, n);
+        v_turn(element);
+    }
+}
+
+/* rows_..: the order is V_REDUCE's. */
 #define FOLD(name, op, neutral, map) \
+    static size_t rows_##name(size_t rows, size_t width, const float *x, double *r) \
+    { \
+        size_t done = 0; \
+        for (; width && width <= SHORT && done + V_LANES <= rows; done += V_LANES, x += V_LANES * width) { \
+            vf32 e[SHORT]; \
+            float folded[V_LANES]; \
+            turn_rows(width, x, e); \
+            for (size_t i = 0; i < width; i++) e[i] = op(v_set_f32(neutral), map(e[i])); \
+            for (size_t half = SHORT / 2; half; half /= 2) \
+                for (size_t i = 0; i < half && i + half < width; i++) e[i] = op(e[i], e[i + half]); \
+            v_store_f32(folded, e[0], V_LANES); \
+            for (size_t k = 0; k < V_LANES; k++) r[done + k] = (double)folded[k]; \
+        } \
+        return done; \
+    } \
     static double row_##name(size_t count, const float *x, float top) \
     { \
         (void)top; \
@@ -52,6 +82,23 @@ static double row_product(size_t count, const float *x, float top)
     for (int k = 0; k < BESIDE; k++) r *= part[k];
     return r;
 }
+static size_t rows_product(size_t rows, size_t width, const float *x, double *r)
+{
+    size_t done = 0;
+    for (; width && width < SHORT && done + V_LANES <= rows; done += V_LANES, x += V_LANES * width) {
+        vf32 e[SHORT];
+        float lanes[V_LANES];
+        double product[V_LANES];
+        turn_rows(width, x, e);
+        for (size_t k = 0; k < V_LANES; k++) product[k] = 1;
+        for (size_t i = 0; i < width; i++) {
+            v_store_f32(lanes, e[i], V_LANES);
+            for (size_t k = 0; k < V_LANES; k++) product[k] *= (double)lanes[k];
+        }
+        memcpy(r + done, product, sizeof product);
+    }
+    return done;
+}
 static void line_product(size_t count, size_t lines, size_t step, const float *x, const float *top,
                          float *acc)
 {
@@ -82,7 +129,7 @@ static void line_exp(size_t count, size_t lines, size_t step, const float *x, co
         });
 }
 
-const ortc_reduce_rows V_NAME(ortc_reduce_rows) = {{row_sum, row_abs, row_square, row_max, row_min,
-                                                    row_product, row_exp},
-                                                   {line_sum, line_abs, line_square, line_max, line_min,
-                                                    line_product, line_exp}};
+const ortc_reduce_rows V_NAME(ortc_reduce_rows) = {
+    {row_sum, row_abs, row_square, row_max, row_min, row_product, row_exp},
+    {rows_sum, rows_abs, rows_square, rows_max, rows_min, rows_product, NULL},
+    {line_sum, line_abs, line_square, line_max, line_min, line_product, line_exp}};
