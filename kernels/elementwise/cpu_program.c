@@ -463,23 +463,38 @@ static int64_t place_of(const lie *l, int64_t position, int64_t *index)
     return at;
 }
 
+/* Where a run is one element that is no register yet, those of the next runs are made to some along with it if
+ * they lie behind it. */
 static void lay_out(const program_job *j, uint32_t k, int64_t position, int64_t n, char *to)
 {
+    enum { AHEAD = 64 };
     const lie *l = &j->plan->lies[k];
     const int32_t last = l->rank - 1;
     const int64_t step = l->step[last];
     const uint32_t element = j->code->element;
+    const bool spread = step == 0 && ortc_dtype_bits(j->code->in[k]) == 8 * element,
+               beside = last > 0 && l->step[last - 1] == 1;
     const char *x = data_of(j, k);
-    const bool spread = step == 0 && ortc_dtype_bits(j->code->in[k]) == 8 * element;
-    int64_t index[ORTC_RANK_LIMIT], at = place_of(l, position, index);
+    int64_t index[ORTC_RANK_LIMIT], at = place_of(l, position, index), ahead[AHEAD], held = 0, used = 0;
     while (n > 0) {
         const int64_t left = l->dims[last] - index[last], some = left < n ? left : n;
-        if (spread && element == 4)
+        if (spread && element == 4) {
             fill(4, ortc_load_i64(x, ORTC_I32, at), some, to);
-        else if (spread)
+        } else if (spread) {
             fill(8, ortc_load_i64(x, ORTC_I64, at), some, to);
-        else
+        } else if (step == 0) {
+            if (used == held) {
+                const int64_t more = beside ? l->dims[last - 1] - index[last - 1] : 1;
+                held = more < AHEAD ? more : AHEAD, used = 0;
+                to_registers(j->code->in[k], element, x, at, 1, held, ahead);
+            }
+            if (element == 4)
+                fill(4, ortc_load_i64(ahead, ORTC_I32, used++), some, to);
+            else
+                fill(8, ahead[used++], some, to);
+        } else {
             to_registers(j->code->in[k], element, x, at, step, some, to);
+        }
         to += some * element;
         n -= some;
         at -= index[last] * step;
