@@ -463,7 +463,7 @@ static int64_t place_of(const lie *l, int64_t position, int64_t *index)
     return at;
 }
 
-/* Where a run is one element that is no register yet, those of the next runs are made to some along with it if
+/* Where a run is one element that is no register yet, some of the next runs' are made to registers with it if
  * they lie behind it. */
 static void lay_out(const program_job *j, uint32_t k, int64_t position, int64_t n, char *to)
 {
