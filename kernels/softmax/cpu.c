@@ -26,7 +26,8 @@ enum {
     COLUMNS = 256, /* of a tile: as far as fetching ahead is worth its begin */
     MOST_COLUMNS = 1024,
     NARROW = 64,
-    TILE = 65536, /* elements that stay in L2 */
+    TILE = 65536,      /* elements that stay in L2 */
+    FOLDED = 8 * TILE, /* that one task does the quicker for it */
     FEW_TILES = 16,
     LEAST_LINES = 16, /* of a part */
     ENDED = 4096      /* elements of rows that are finished before what follows */
@@ -286,7 +287,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     g->width = g->width > most ? most : g->width;
     g->width = g->width < g->inner ? g->width : g->inner;
     g->tiles = (g->inner + g->width - 1) / g->width;
-    g->fold = g->length * g->inner <= TILE ? fold_of(g->inner, g->length) : 1;
+    g->fold = g->width == g->inner && g->length * g->inner <= FOLDED ? fold_of(g->inner, g->length) : 1;
     if (f32 && g->inner > 1 && TILE / g->length < COLUMNS && g->outer * g->tiles < FEW_TILES &&
         g->fold == 1) {
         g->lines = TILE / g->inner > LEAST_LINES ? TILE / g->inner : LEAST_LINES;
