@@ -375,6 +375,25 @@ static void cut_bands(const blocks_plan *b, part *p)
     if (p->begin <= 0) g->pad[0] -= (p->all - p->band) / p->row;
 }
 
+/* NULL, or why it is not for these shapes. */
+static const char *read_param(const ortc_transpose *t, int apart, const ortc_view *x, const ortc_view *w,
+                              pack_param *p)
+{
+    const int32_t spatial = x->rank - 2;
+    *p = (pack_param){x->dims[1], w->dims[1], (int64_t)x->dtype, NO_TILES, apart, spatial, {0}, {0}};
+    if (t->group != 1 || spatial < 1 || spatial > MAX_SPATIAL)
+        return "there are groups, or more than three dims";
+    for (int32_t i = 0; i < spatial; i++) {
+        p->stride[i] = t->window.stride[i], p->kernel[i] = w->dims[i + 2];
+        if (t->window.dilation[i] != 1 || p->kernel[i] < p->stride[i])
+            return "the window is less than the stride, or dilated";
+        if (!apart && p->kernel[i] % p->stride[i]) return "the window is no multiple of the stride";
+    }
+    if (apart && (p->filters < FEW_FILTERS || places_of(p) > MOST_PARTS))
+        return "there are few filters, or many places";
+    return NULL;
+}
+
 /* A plan, to be freed by the caller; NULL: there is none, and *why (no memory, where it is NULL). rounds: f32
  * to bf16. */
 static blocks_plan *make_plan(const ortc_transpose *t, int rounds, int apart, const ortc_view *in,
@@ -382,27 +401,17 @@ static blocks_plan *make_plan(const ortc_transpose *t, int rounds, int apart, co
 {
     const ortc_view *x = &in[0], *w = &in[1];
     const int32_t spatial = x->rank - 2;
-    pack_param param = {x->dims[1], w->dims[1], (int64_t)x->dtype, NO_TILES, apart, spatial, {0}, {0}};
-    if (t->group != 1 || spatial < 1 || spatial > MAX_SPATIAL)
-        return *why = "there are groups, or more than three dims", NULL;
-    if (ortc_view_count(y) == 0 || ortc_view_count(x) == 0) return *why = "there is nothing to do", NULL;
-    for (int32_t i = 0; i < spatial; i++) {
-        param.stride[i] = t->window.stride[i], param.kernel[i] = w->dims[i + 2];
-        if (t->window.dilation[i] != 1 || param.kernel[i] < param.stride[i])
-            return *why = "the window is less than the stride, or dilated", NULL;
-        if (!apart && param.kernel[i] % param.stride[i])
-            return *why = "the window is no multiple of the stride", NULL;
-    }
-    const int plain = w->dims[1] < FEW_FILTERS;
-    if (apart && (plain || places_of(&param) > MOST_PARTS))
-        return *why = "there are few filters, or many places", NULL;
+    pack_param param;
+    *why = read_param(t, apart, x, w, &param);
+    if (!*why && (ortc_view_count(y) == 0 || ortc_view_count(x) == 0)) *why = "there is nothing to do";
+    if (*why) return NULL;
     const size_t parts = (size_t)parts_of(&param);
     blocks_plan *b = calloc(1, sizeof *b + parts * sizeof *b->part);
-    if (!b) return *why = NULL, NULL;
+    if (!b) return NULL;
     *b = (blocks_plan){.type = x->dtype,
                        .result = y->dtype,
                        .spatial = spatial,
-                       .plain = plain,
+                       .plain = w->dims[1] < FEW_FILTERS,
                        .images = x->dims[0],
                        .ins = ortc_blocks_of(x->dims[1]),
                        .outs = ortc_blocks_of(w->dims[1]),
@@ -415,7 +424,6 @@ static blocks_plan *make_plan(const ortc_transpose *t, int rounds, int apart, co
         b->in[i] = x->dims[i + 2], b->out[i] = y->dims[i + 2], b->stride[i] = param.stride[i];
         b->in_count *= b->in[i], b->out_count *= b->out[i];
     }
-    *why = NULL;
     for (int64_t i = 0; !*why && i < b->parts; i++) {
         b->part[i].windows = windows_of(&param, i);
         *why = read_positions(t, b, i, &b->part[i]);
