@@ -138,8 +138,9 @@ static void find_left_out(ortc_blocked_plan *p)
     p->leaves_out = picks_taps(p) && !p->stem && p->taps > 1 && p->taps <= ORTC_BLOCKED_SEEN &&
                     !(is_inside(&p->e, 0) && is_inside(&p->e, 1) && is_inside(&p->e, 2));
     p->by_columns = p->leaves_out && columns_are_far(&p->e);
+    const int fits = (double)p->in_count * ORTC_BLOCK * sizeof(float) <= SCRATCH_LIMIT / 4;
     if (is_narrow(p) &&
-        !(p->by_columns && always_sees(&p->e, 0) && always_sees(&p->e, 1) && always_sees(&p->e, 2)))
+        !(p->by_columns && fits && always_sees(&p->e, 0) && always_sees(&p->e, 1) && always_sees(&p->e, 2)))
         p->leaves_out = p->by_columns = 0;
     const double left_out = 1 - ortc_blocked_seen(p);
     if (p->bytes && (left_out < LEAST_LEFT || left_out * (double)p->out_count < LEAST_PIXELS))
