@@ -1,21 +1,22 @@
-/* Convolution of values in blocks of 16 channels, [image][block][..positions][16], up to three spatial dims:
- * the loops around the micro-kernels of blocked_uk.h. Also the stem, whose image is plain, with few channels.
- * Of floats, and of bytes where the machine multiplies them by fours, or of bf16 by pairs: so many channels
- * lie in a word of 4 bytes then, which is what is counted below where it says floats. f32 may be rounded to
- * bf16 as it is laid out.
+/* Convolution of values in blocks of 16 channels, [image][block][..positions][16], up to three spatial
+ * dims: the loops around the micro-kernels of blocked_uk.h. Also the stem, whose image is plain, with few
+ * channels. Of floats, and of bytes where the machine multiplies them by fours, or of bf16 by pairs: so
+ * many channels lie in a word of 4 bytes then, which is what is counted below where it says floats. f32
+ * may be rounded to bf16 as it is laid out.
  *
- * A task is some rows (a row is cut in segments where it is long) of some blocks of output channels. It goes
- * over the input channels in chunks whose weights for one tile stay in L2, and adds up in the output, or in
- * scratch. The rows that a chunk reads are laid out in scratch first, in f32, with the padding around them
- * and apart by their phase of the stride, so that everything behind sees neighbouring pixels and no border: a
- * copy for every 16 * taps * blocks multiplications. Taps that a whole row has beside the image (far apart: a
- * run of its pixels) are left out, of f32 and, where they are many, of bytes. Where nothing is padded,
- * strided or narrow, x is read where it lies, and so is where all that is beside the image is left out (of 16
- * bits a chunk of it is widened as it lies); windows of one pixel make one long row of an image.
+ * A task is some rows (a row is cut in segments where it is long) of some blocks of output channels. It
+ * goes over the input channels in chunks whose weights for one tile stay in L2, and adds up in the output,
+ * or in scratch. The rows that a chunk reads are laid out in scratch first, in f32, with the padding
+ * around them and apart by their phase of the stride, so that everything behind sees neighbouring pixels
+ * and no border: a copy for every 16 * taps * blocks multiplications. Taps that a whole row has beside the
+ * image (far apart: a run of its pixels) are left out, of f32, of 16 bits where columns are far, and,
+ * where they are many, of bytes. Where nothing is padded, strided or narrow, x is read where it lies, and
+ * so is where all that is beside the image is left out (of 16 bits a chunk of it is widened as it lies);
+ * windows of one pixel make one long row of an image.
  *
  * Decisions follow from extents, type and threads, but for the order of sums: results are the same bits on
- * any number of threads. Channels that only pad the last block are written as 0.
- * Leaves to others: operators, choosing.
+ * any number of threads. Channels that only pad the last block are written as 0. Leaves to others:
+ * operators, choosing.
  */
 #ifndef ORTC_KERNELS_CONV_BLOCKED_H
 #define ORTC_KERNELS_CONV_BLOCKED_H
@@ -62,8 +63,8 @@ typedef struct ortc_blocked_plan {
     int64_t row_skip, row_step;     /* rows of input for one of these; of these for one of output */
     int64_t phases;                 /* of a row */
     int64_t grain;
-    /* Where things are in scratch, in floats: results to be finished there, a row to be widened, the places
-     * of what is taken once more, and weights of 16 bits as f32 (-1: too few tiles read them). */
+    /* Where things are in scratch, in floats: results to be finished there, a row to be widened, the
+     * places of what is taken once more, and weights of 16 bits as f32 (-1: too few tiles read them). */
     int64_t sums, line, places, wide;
     size_t scratch;  /* bytes for each worker */
     int64_t *offset; /* of each tap; owned */

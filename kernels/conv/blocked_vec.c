@@ -134,8 +134,8 @@ VFN void channel(const int type, const int vectors, const int np, const int nb, 
     }
 }
 
-/* half: of the block's vectors. some: of the taps, which have jumps; only these may be far. The others ask
- * for the next group's pixels, which L1 does not hold yet: a core looks some steps ahead. */
+/* half: of the block's vectors. some: of the taps, which have jumps; only these may be far. All ask for
+ * the next group's pixels, which L1 does not hold yet: a core looks some steps ahead. */
 VFN void tile(const int type, const int stem, const int half, const int some, const int np, const int nb,
               const ortc_blocked_tile *t)
 {

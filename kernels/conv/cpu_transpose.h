@@ -1,5 +1,5 @@
 /* What the cpu's kernels of ConvTranspose share: of any windows (cpu_transpose.c), of few channels
- * (cpu_transpose_lines.c), and of windows that lie side by side, in blocks (cpu_transpose_blocks.c). */
+ * (cpu_transpose_lines.c), and in blocks (cpu_transpose_blocks.c). */
 #ifndef ORTC_KERNELS_CONV_CPU_TRANSPOSE_H
 #define ORTC_KERNELS_CONV_CPU_TRANSPOSE_H
 

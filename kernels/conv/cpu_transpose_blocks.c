@@ -274,12 +274,6 @@ static void free_plan(blocks_plan *b)
     free(b);
 }
 
-/* Clocks of one band of a part. */
-static double blocked_clocks(const blocks_plan *b, const part *p)
-{
-    return ortc_conv_dense_clocks(&p->windows, b->type, &p->dense);
-}
-
 static int open_tiles(blocks_plan *b, int64_t kind)
 {
     b->param.kind = kind;
@@ -314,7 +308,8 @@ static int open_plan(blocks_plan *b, int rounds, double *clocks)
     if (!must && open_blocked(b)) {
         floats = 0;
         for (const part *p = b->part; p < b->part + b->parts; p++)
-            floats += (double)p->all / (double)p->band * blocked_clocks(b, p);
+            floats += (double)p->all / (double)p->band *
+                      ortc_conv_dense_clocks(&p->windows, b->type, &p->dense);
         close_plan(b);
     }
     *clocks = floats;

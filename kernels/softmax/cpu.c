@@ -1,9 +1,9 @@
-/* kernels/softmax/cpu.c: Softmax and LogSoftmax on the cpu provider: rows along the last axis, some a task,
- * f32 where it lies, f16 and bf16 through a worker's scratch. Along another axis a task is a tile of columns
- * beside each other, of f16 and bf16 widened into the scratch; but where columns are long and too few tiles
- * wide enough for whoever fetches ahead, f32 goes by lines, some a task, in three rounds, and what a task
- * found of its part of each column is put together between them. What follows rows (kernels/gemm/epilogue.h)
- * is done to some of them in scratch.
+/* kernels/softmax/cpu.c: Softmax and LogSoftmax on the cpu provider: rows along the last axis, some a
+ * task, f32 where it lies, f16 and bf16 through a worker's scratch. Along another axis a task is a tile of
+ * columns beside each other, of f16 and bf16 widened into the scratch, of few columns some lines as one;
+ * but where columns are long and too few tiles wide enough for whoever fetches ahead, f32 goes by lines,
+ * some a task, in three rounds, and what a task found of its part of each column is put together between
+ * them. What follows rows (kernels/gemm/epilogue.h) is done to some of them in scratch.
  */
 #include <stdlib.h>
 #include <string.h>
