@@ -377,7 +377,7 @@ void test_cpu(tally *t, uint32_t isa_bits)
             ortc_cpu_features_set_mask(ortc_cpu_level_mask(levels[level].name, &known));
             rng r = {t->seed + o};
             int bad = 0;
-            for (int i = 0; i < EPILOGUES; i++) {
+            for (int i = (int)(level + o) % t->every; i < EPILOGUES; i += t->every) {
                 op_case c;
                 memset(&c, 0, sizeof c);
                 ops[o].make(&c, &r);
