@@ -9,8 +9,7 @@
 #include "blocked_weights.h"
 #include "seen.h"
 
-#define FINISHED 8    /* tiles whose sums are finished together: near, and few calls; */
-#define PROGRAM 8     /* pixels of theirs of which a program does whole blocks */
+#define PROGRAM 8     /* pixels of which a program does whole blocks */
 #define MANY_PHASES 8 /* of a row, from where on they are turned at once */
 
 /* ---- Laying out ---------------------------------------------------------------------------------------- */
@@ -296,110 +295,165 @@ static void first_of(const ortc_blocked_plan *p, const run *r, const int32_t *fi
         }
 }
 
-/* A run of a row of the task, `blocks` output blocks from `block` on (of all groups), chunk g0 .. g1-1 of
- * input. */
-static void one_run(const task *t, const run *r, const float *x, int64_t plane, int64_t g0, int64_t g1,
-                    int64_t block, int64_t blocks, int64_t row)
+/* Blocks of output over a chunk of input: what is the same in all rows of a task. */
+typedef struct pass {
+    int64_t g0, g1, block, blocks; /* blocks of all groups */
+    size_t lanes[ORTC_BLOCKED_BLOCKS];
+    int last, few, half, straight, apart; /* straight: sums are added up where results belong; else in
+                                             scratch, apart: those of some tiles, which stay in L1 */
+    int64_t most, size, kept_block; /* pixels of a tile; bytes of an element of y; floats of a block's sums */
+    ortc_blocked_tile_fn *all, *some;
+    ortc_blocked_tile tile; /* but for where it reads and writes */
+    ahead next;
+    int64_t asked;                  /* tiles that have asked for it */
+    int64_t n, tiles, each, longer; /* how a run of n pixels is cut in tiles */
+    int64_t room, held, at;         /* pixels that may be apart, that are, and the first one's place in y */
+} pass;
+
+static void begin_pass(const task *t, int64_t plane, int64_t g0, int64_t g1, int64_t block, int64_t blocks,
+                       pass *s)
 {
     const job *j = t->j;
     const ortc_blocked_plan *p = j->p;
-    const int64_t first = (t->image * p->group * p->outs + block) * p->out_count * ORTC_BLOCK +
-                          ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column + r->at) *
-                              ORTC_BLOCK;
-    const int leaves_out = p->in_place && p->leaves_out;
-    const int few = blocks == 1 && ortc_blocked_has_half(p) && block % p->outs + 1 == p->outs && !leaves_out;
-    const int last = g1 == p->ins, most = (int)(few ? p->uk->half_pixels : p->uk->most_pixels);
-    const int half = j->half && last, straight = j->end.straight || half; /* to where results belong */
-    const int apart = !straight && p->chunks == 1; /* sums of some tiles, which stay in L1 */
-    const int64_t kept_block = (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK,
-                  y_block = straight ? p->out_count * ORTC_BLOCK : kept_block, size = half ? 2 : 4;
-    float *kept = t->sums + (p->chunks > 1
-                                 ? (((block - t->block) * t->rows + row) * t->pixels + r->at) * ORTC_BLOCK
-                                 : 0);
-    char *y = straight ? (char *)j->a->y + first * size : (char *)kept;
-    const int some_taps = r->taps && !few;
-    const float *bias = j->a->bias + block * ORTC_BLOCK;
-    int32_t first_sums[2 * ORTC_BLOCK];
-    if (p->bytes && some_taps && (int64_t)r->taps < p->taps && g0 == 0) {
-        first_of(p, r, j->a->first, block, blocks, first_sums);
-        bias = (const float *)(const void *)first_sums;
-    }
-    ortc_blocked_tile tile = {.offset = some_taps ? r->offset : p->offset,
-                              .jump = r->jump,
-                              .plane = plane,
-                              .far = p->far,
-                              .groups = (size_t)(g1 - g0),
-                              .taps = some_taps ? r->taps : (size_t)p->taps,
-                              .depth = (size_t)(last ? p->depth : p->step),
-                              .w = weights_at(t, block, g0) + (some_taps ? r->first * tap_bytes_of(p) : 0),
-                              .w_block = (size_t)(p->ins * p->taps * p->step * ORTC_BLOCK),
-                              .y_block = (size_t)y_block,
-                              .bias = g0 == 0 ? bias : NULL,
-                              .sums_block = (size_t)(half ? kept_block : y_block),
-                              .half = half,
-                              .clip = last && straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
-                              .lo = straight ? j->a->tail->lo : 0,
-                              .hi = straight ? j->a->tail->hi : 0,
-                              .more = t->more};
-    if (t->wide)
-        tile.wide = t->wide, tile.wide_block = tile.groups * (size_t)(p->taps * p->step * ORTC_BLOCK);
-    ortc_blocked_tile_fn *uk = p->pairs    ? p->stem ? p->pairs->stem : p->pairs->dense
-                               : p->bytes  ? p->stem     ? p->bytes->stem
-                                             : some_taps ? p->bytes->some
-                                                         : p->bytes->dense
-                               : few       ? p->stem ? p->uk->half_stem : p->uk->half_dense
-                               : some_taps ? p->uk->some[p->type]
-                               : p->stem   ? p->uk->stem
-                                           : p->uk->dense[j->a->floats ? ORTC_FLOAT_F32 : p->type];
-    const char *residual = last && straight ? j->a->residual : NULL;
-    if (residual) residual += first * size;
-    const int64_t tiles = ceil_div(r->n, most);
-    const ahead next = ahead_of(t, g0, g1, block, blocks, t->rows * tiles);
-    const int64_t batches = apart ? ceil_div(r->n, FINISHED * most) : 1,
-                  batch = apart ? ceil_div(ceil_div(r->n, batches), PROGRAM) * PROGRAM : r->n;
-    int64_t asked = row * tiles;
-    for (int64_t begin = 0, end; begin < r->n; begin = end) {
-        end = min64(begin + batch, r->n);
-        const int64_t some = ceil_div(end - begin, most), each = (end - begin) / some,
-                      more = (end - begin) % some, left = apart ? begin : 0;
-        if (apart) tile.y_block = (size_t)((end - begin) * ORTC_BLOCK);
-        for (int64_t i = 0, at = begin, n; i < some; i++, at += n) {
-            n = each + (i < more);
-            tile.x = x + (r->at + at) * p->step;
-            if (next.next) ask(&next, asked++, &tile);
-            if (t->wide && (row > 0 || at > 0)) {
-                tile.w = t->wide, tile.w_block = tile.wide_block, tile.wide = NULL;
-                uk = p->uk->dense[ORTC_FLOAT_F32];
-            }
-            tile.y = (float *)(void *)(y + (at - left) * ORTC_BLOCK * size);
-            tile.sums = half ? kept + at * ORTC_BLOCK : tile.y;
-            if (residual) tile.residual = (const float *)(const void *)(residual + at * ORTC_BLOCK * size);
-            uk((size_t)n, (size_t)blocks, &tile);
-        }
-        for (int64_t b = 0; last && b < blocks; b++) {
-            const size_t lanes = (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes;
-            const int64_t channel = (block + b) * ORTC_BLOCK, n = end - begin,
-                          at = first + (b * p->out_count + begin) * ORTC_BLOCK;
-            char *sums = y + ((begin - left) * ORTC_BLOCK + b * (int64_t)tile.y_block) * size;
-            if (half)
-                clear_beyond((uint16_t *)(void *)sums, n, lanes);
-            else if (p->bytes)
-                ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)sums, n, channel, lanes, at);
-            else
-                ortc_blocked_finish(&j->end, (float *)(void *)sums, n, channel, lanes, at);
-        }
+    const int leaves_out = p->in_place && p->leaves_out, last = g1 == p->ins,
+              few = blocks == 1 && ortc_blocked_has_half(p) && block % p->outs + 1 == p->outs && !leaves_out,
+              half = j->half && last, straight = j->end.straight || half, joined = t->pixels == p->e.out[2];
+    const int64_t most = (int64_t)(few ? p->uk->half_pixels : p->uk->most_pixels),
+                  room = min64(p->held, joined ? t->rows * t->pixels : t->pixels),
+                  kept_block = (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK,
+                  y_block = straight        ? p->out_count * ORTC_BLOCK
+                            : p->chunks > 1 ? kept_block
+                                            : room * ORTC_BLOCK;
+    *s = (pass){.g0 = g0,
+                .g1 = g1,
+                .block = block,
+                .blocks = blocks,
+                .last = last,
+                .few = few,
+                .half = half,
+                .straight = straight,
+                .apart = !straight && p->chunks == 1,
+                .most = most,
+                .size = half ? 2 : 4,
+                .kept_block = kept_block,
+                .next = ahead_of(t, g0, g1, block, blocks, t->rows * ceil_div(t->pixels, most)),
+                .room = room};
+    for (int64_t b = 0; b < blocks; b++)
+        s->lanes[b] = (block + b) % p->outs + 1 < p->outs ? ORTC_BLOCK : (size_t)p->lanes;
+    s->all = p->pairs   ? p->stem ? p->pairs->stem : p->pairs->dense
+             : p->bytes ? p->stem ? p->bytes->stem : p->bytes->dense
+             : few      ? p->stem ? p->uk->half_stem : p->uk->half_dense
+             : p->stem  ? p->uk->stem
+                        : p->uk->dense[j->a->floats ? ORTC_FLOAT_F32 : p->type];
+    s->some = few || p->pairs ? s->all : p->bytes ? p->bytes->some : p->uk->some[p->type];
+    s->tile = (ortc_blocked_tile){.jump = NULL,
+                                  .plane = plane,
+                                  .far = p->far,
+                                  .groups = (size_t)(g1 - g0),
+                                  .depth = (size_t)(last ? p->depth : p->step),
+                                  .w = weights_at(t, block, g0),
+                                  .w_block = (size_t)(p->ins * p->taps * p->step * ORTC_BLOCK),
+                                  .y_block = (size_t)y_block,
+                                  .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
+                                  .sums_block = (size_t)(half ? kept_block : y_block),
+                                  .half = half,
+                                  .clip = last && straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
+                                  .lo = straight ? j->a->tail->lo : 0,
+                                  .hi = straight ? j->a->tail->hi : 0,
+                                  .more = t->more};
+    if (!t->wide) return;
+    s->tile.wide = t->wide;
+    s->tile.wide_block = s->tile.groups * (size_t)(p->taps * p->step * ORTC_BLOCK);
+}
+
+/* n pixels, the first of which is element `at` of y; their sums of a block, or bf16, from `sums` on, `block`
+ * elements apart. */
+static void finish(const task *t, const pass *s, char *sums, int64_t block, int64_t n, int64_t at)
+{
+    const job *j = t->j;
+    for (int64_t b = 0; b < s->blocks; b++, sums += block * s->size, at += j->p->out_count * ORTC_BLOCK) {
+        const int64_t channel = (s->block + b) * ORTC_BLOCK;
+        if (s->half)
+            clear_beyond((uint16_t *)(void *)sums, n, s->lanes[b]);
+        else if (j->p->bytes)
+            ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)sums, n, channel, s->lanes[b], at);
+        else
+            ortc_blocked_finish(&j->end, (float *)(void *)sums, n, channel, s->lanes[b], at);
     }
 }
 
-/* One row of the task. */
-static void one_row(const task *t, const float *x, int64_t plane, int64_t g0, int64_t g1, int64_t block,
-                    int64_t blocks, int64_t row)
+/* The n first of the pixels that are held. */
+static void let_go(const task *t, pass *s, int64_t n)
+{
+    const int64_t pitch = s->room * ORTC_BLOCK;
+    finish(t, s, (char *)t->sums, pitch, n, s->at);
+    s->held -= n, s->at += n * ORTC_BLOCK;
+    for (int64_t b = 0; s->held > 0 && b < s->blocks; b++)
+        memmove(t->sums + b * pitch, t->sums + b * pitch + n * ORTC_BLOCK,
+                (size_t)(s->held * ORTC_BLOCK) * sizeof *t->sums);
+}
+
+/* A run of a row of the task. */
+static void one_run(const task *t, pass *s, const run *r, const float *x, int64_t row)
+{
+    const job *j = t->j;
+    const ortc_blocked_plan *p = j->p;
+    const int64_t first = (t->image * p->group * p->outs + s->block) * p->out_count * ORTC_BLOCK +
+                          ((t->plane * p->e.out[1] + t->row + row) * p->e.out[2] + t->column + r->at) *
+                              ORTC_BLOCK;
+    const int some_taps = r->taps && !s->few;
+    float *kept = t->sums + (p->chunks > 1
+                                 ? (((s->block - t->block) * t->rows + row) * t->pixels + r->at) * ORTC_BLOCK
+                                 : 0);
+    char *y = s->straight ? (char *)j->a->y + first * s->size : (char *)kept;
+    const char *residual = s->last && s->straight ? j->a->residual : NULL;
+    if (residual) residual += first * s->size;
+    ortc_blocked_tile_fn *uk = some_taps ? s->some : s->all;
+    ortc_blocked_tile tile = s->tile;
+    tile.offset = some_taps ? r->offset : p->offset;
+    tile.taps = some_taps ? r->taps : (size_t)p->taps;
+    tile.jump = r->jump;
+    if (some_taps) tile.w = (const char *)tile.w + r->first * tap_bytes_of(p);
+    int32_t first_sums[ORTC_BLOCKED_BLOCKS * ORTC_BLOCK];
+    if (p->bytes && some_taps && (int64_t)r->taps < p->taps && s->g0 == 0) {
+        first_of(p, r, j->a->first, s->block, s->blocks, first_sums);
+        tile.bias = (const float *)(const void *)first_sums;
+    }
+    if (s->n != r->n) {
+        s->n = r->n, s->tiles = ceil_div(r->n, s->most);
+        s->each = r->n / s->tiles, s->longer = r->n % s->tiles;
+    }
+    for (int64_t i = 0, at = 0, n; i < s->tiles; i++, at += n) {
+        n = s->each + (i < s->longer);
+        tile.x = x + (r->at + at) * p->step;
+        if (s->next.next) ask(&s->next, s->asked++, &tile);
+        if (t->wide && (row > 0 || at > 0)) {
+            tile.w = t->wide, tile.w_block = tile.wide_block, tile.wide = NULL;
+            uk = p->uk->dense[ORTC_FLOAT_F32];
+        }
+        if (s->apart) {
+            if (s->held + n > s->room) let_go(t, s, s->held / PROGRAM * PROGRAM);
+            if (s->held == 0) s->at = first + at * ORTC_BLOCK;
+            y = (char *)(t->sums + (s->held - at) * ORTC_BLOCK);
+            s->held += n;
+        }
+        tile.y = (float *)(void *)(y + at * ORTC_BLOCK * s->size);
+        tile.sums = s->half ? kept + at * ORTC_BLOCK : tile.y;
+        if (residual) tile.residual = (const float *)(const void *)(residual + at * ORTC_BLOCK * s->size);
+        uk((size_t)n, (size_t)s->blocks, &tile);
+    }
+    if (s->last && !s->apart) finish(t, s, y, (int64_t)tile.y_block, r->n, first);
+}
+
+/* One row of the task. Results of several are finished together where they are neighbours in y. */
+static void one_row(const task *t, pass *s, const float *x, int64_t row)
 {
     run r;
     for (int64_t at = 0; at < t->pixels; at += r.n) {
         find_run(t, row, at, &r);
-        one_run(t, &r, x, plane, g0, g1, block, blocks, row);
+        one_run(t, s, &r, x, row);
     }
+    if (s->held && (row + 1 == t->rows || t->pixels != t->j->p->e.out[2])) let_go(t, s, s->held);
 }
 
 static void run_task(task *t)
@@ -428,8 +482,10 @@ static void run_task(task *t)
         }
         for (int64_t b = 0; b < t->blocks; b += wide) {
             const int64_t n = min64(wide, t->blocks - b);
+            pass s;
             if (t->j->more.word) take_more(t, t->block + b, n, g0, g1, plane);
-            for (int64_t r = 0; r < t->rows; r++) one_row(t, x + r * row, plane, g0, g1, t->block + b, n, r);
+            begin_pass(t, plane, g0, g1, t->block + b, n, &s);
+            for (int64_t r = 0; r < t->rows; r++) one_row(t, &s, x + r * row, r);
         }
     }
 }

@@ -63,6 +63,7 @@ typedef struct ortc_blocked_plan {
     int64_t row_skip, row_step;     /* rows of input for one of these; of these for one of output */
     int64_t phases;                 /* of a row */
     int64_t grain;
+    int64_t held; /* pixels whose sums may wait to be finished together */
     /* Where things are in scratch, in floats: results to be finished there, a row to be widened, the
      * places of what is taken once more, and weights of 16 bits as f32 (-1: too few tiles read them). */
     int64_t sums, line, places, wide;

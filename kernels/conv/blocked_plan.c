@@ -18,6 +18,7 @@
 #define ROWS 4                  /* fewer rows in a task only where they do not fit */
 #define MOST_ROWS 1024
 #define REACH 4096 /* of a window, in pixels: what is laid out fits 64 bits by far */
+#define FINISHED 8 /* tiles whose sums are finished together: near, and few calls */
 #define TASK_MACS 1e6
 #define TASKS 64         /* enough for many threads */
 #define EACH 4           /* of a thread, where their number is known */
@@ -292,14 +293,14 @@ static void split(ortc_blocked_plan *p, uint32_t threads)
 static int find_scratch(ortc_blocked_plan *p)
 {
     p->flat = !p->in_place && p->segments == 1 && p->e.kernel[1] == 1 && p->e.kernel[2] == 1;
-    /* Results are finished in scratch, one row of a tile's blocks; between chunks all that a task has. */
+    /* Results are finished in scratch, some tiles of two blocks together; between chunks all of a task's. */
+    p->held = min64(p->rows * p->segment, FINISHED * (int64_t)p->uk->most_pixels);
     const double staged = p->widened    ? (double)p->chunk * (double)p->in_count * ORTC_BLOCK
                           : p->in_place ? 0
                                         : (double)p->chunk * (double)p->plane,
-                 sums = (double)p->segment * ORTC_BLOCK *
-                        (p->chunks > 1 ? (double)p->rows * (double)p->blocks
-                         : p->flat     ? 2.0 * (double)p->rows
-                                       : 2);
+                 row = (double)p->segment * (p->flat ? (double)p->rows : 1),
+                 sums = ORTC_BLOCK * (p->chunks > 1 ? (double)p->segment * (double)p->rows * (double)p->blocks
+                                                    : ORTC_BLOCKED_BLOCKS * fmax(row, (double)p->held));
     const double line = p->stem ? (double)p->pitch * (double)p->e.stride[2] : 0;
     const double places = p->bytes && p->bytes->splits
                               ? (double)(ORTC_BLOCKED_PARTS * p->chunk * p->taps * p->step)

@@ -27,8 +27,9 @@
 #include "kernels/common/uk.h"
 #include "kernels/common/window_runs.h"
 
-enum { ORTC_BLOCKED_PARTS = 2 }; /* registers of a pixel's sums, of all blocks of a tile */
-enum { ORTC_BLOCKED_LINE = 64 }; /* bytes, of a cache */
+enum { ORTC_BLOCKED_BLOCKS = 2 }; /* of a tile, at most */
+enum { ORTC_BLOCKED_PARTS = 2 };  /* registers of a pixel's sums, of all blocks of a tile */
+enum { ORTC_BLOCKED_LINE = 64 };  /* bytes, of a cache */
 
 /* What is taken once more for a register. */
 typedef struct ortc_blocked_more {

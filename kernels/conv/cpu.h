@@ -110,7 +110,7 @@ ortc_status ortc_conv_integer_zero(ortc_call *call, int flip, int32_t *out);
 void ortc_conv_integer_first(int32_t zero, const void *sums, size_t n, int32_t *out);
 /* Ends in fixed point of sums that begin so; NULL: none, or too many products for them. Owner: free(). */
 ortc_int_ends *ortc_conv_integer_ends(const ortc_conv_integer_state *s, const ortc_plan *p,
-                                      const ortc_conv_geometry *g);
+                                      const ortc_conv_geometry *g, int along);
 enum { ORTC_CONV_FIXED = (1 << 30) / (255 * 128) }; /* products from which on sums may be 2^30 */
 /* In blocks: what an epilogue reads of the result's shape lies so, too. */
 static inline void ortc_conv_integer_along(const ortc_conv_integer_state *s, const ortc_question *q,

@@ -26,6 +26,7 @@ typedef struct conv_plan {
     int32_t way;
     ortc_conv_geometry geometry;
     ortc_depthwise_bytes depthwise;
+    ortc_int_ends *ends; /* of these, along; NULL: none */
     ortc_grouped grouped;
     ortc_product_plan product;
     const ortc_packed *packed; /* W; NULL: not constant */
@@ -169,6 +170,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
         free(c);
         return status;
     }
+    if (few) c->ends = ortc_conv_integer_ends(s, p, g, 1);
     if (p->n_in > 3 && p->in[3].dtype && ortc_view_count(&p->in[3]) > 1) c->zeros = g->group * g->filters;
     c->zeros_offset = c->product.workspace;
     c->laid_offset = (c->zeros_offset + (size_t)c->zeros * sizeof(int32_t) + 63) / 64 * 64;
@@ -177,6 +179,14 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     ortc_conv_plan_cost(p, g, p->in[0].dtype);
     *out = c;
     return ORTC_OK;
+}
+
+static void release_plan(const void *state, void *pstate)
+{
+    conv_plan *c = pstate;
+    (void)state;
+    if (c) free(c->ends);
+    free(c);
 }
 
 typedef struct run_arg {
@@ -260,7 +270,7 @@ static ortc_status run(const void *state, const void *pstate, ortc_call *call)
     const int32_t zero = x_zero ? (int32_t)ortc_load_i64(x_zero->data, x_zero->dtype, 0) : 0,
                   *zeros = w_zeros(c, call, &one);
     if (c->way == WAY_DEPTHWISE)
-        return ortc_depthwise_bytes_run(&c->depthwise, &s->tail, zero, one, zeros, call);
+        return ortc_depthwise_bytes_run(&c->depthwise, &s->tail, c->ends, zero, one, zeros, call);
     if (c->way == WAY_WHOLE) return run_whole(s, c, call, zero, one, zeros);
     const ortc_product_threads threads = {ortc_call_parallel, call};
     ortc_int_run after = {&s->tail, NULL, call->in, call->out[0].data, g->out_count, g->group * g->filters};
@@ -295,5 +305,6 @@ const ortc_kernel ortc_conv_integer = {.size = ORTC_SIZED(ortc_kernel),
                                        .supports = ortc_conv_integer_supports,
                                        .prepare = ortc_conv_integer_prepare,
                                        .plan = plan,
+                                       .release_plan = release_plan,
                                        .run = run,
                                        .choose = choose};

@@ -116,7 +116,7 @@ static ortc_status plan(int stem, const ortc_conv_integer_state *s, ortc_plan *p
         free(b);
         return status;
     }
-    b->ends = ortc_conv_integer_ends(s, p, &g);
+    b->ends = ortc_conv_integer_ends(s, p, &g, 0);
     ortc_plan_workspace(p, ortc_blocked_first_bytes(&b->dense), b->dense.scratch);
     *out = b;
     return ORTC_OK;
@@ -144,12 +144,13 @@ ortc_status ortc_conv_integer_zero(ortc_call *call, int flip, int32_t *out)
 }
 
 ortc_int_ends *ortc_conv_integer_ends(const ortc_conv_integer_state *s, const ortc_plan *p,
-                                      const ortc_conv_geometry *g)
+                                      const ortc_conv_geometry *g, int along)
 {
     const size_t channels = (size_t)(g->group * g->filters);
-    if (g->channels * g->kernel_count >= ORTC_CONV_FIXED) return NULL;
+    if (g->channels * g->kernel_count >= ORTC_CONV_FIXED / (along ? 2 : 1))
+        return NULL; /* W of 9 bits there */
     int32_t *first = calloc(channels + 1, sizeof *first);
-    ortc_int_ends *ends = first ? ortc_int_ends_create(&s->tail, p->in, first, channels) : NULL;
+    ortc_int_ends *ends = first ? ortc_int_ends_create(&s->tail, p->in, first, channels, along) : NULL;
     free(first);
     return ends;
 }

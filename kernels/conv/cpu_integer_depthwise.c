@@ -124,7 +124,7 @@ static ortc_status plan(const void *state, ortc_plan *p, void **out)
     const pack_param param = status ? (pack_param){0} : param_of(&d->d);
     if (!status) status = ortc_plan_pack(p, 1, &packing, &param, sizeof param, &d->packed);
     if (!status) {
-        d->ends = ortc_conv_integer_ends(s, p, &g);
+        d->ends = ortc_conv_integer_ends(s, p, &g, 0);
         ortc_plan_workspace(p, padded * sizeof(float), d->d.scratch);
         ortc_conv_plan_cost(p, &g, p->in[0].dtype);
         *out = d;

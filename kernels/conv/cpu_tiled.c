@@ -255,7 +255,7 @@ static ortc_int_ends *ends_of(const ortc_conv_integer_state *s, const ortc_conv_
     ortc_conv_integer_first((zero ? (int32_t)ortc_load_i64(zero->data, zero->dtype, 0) : 0) +
                                 (t->tiled.flip ? 128 : 0),
                             (const char *)t->packed->data + t->sums, t->first / 4, first);
-    ortc_int_ends *ends = ortc_int_ends_create(&s->tail, p->in, first, (size_t)(g->group * g->filters));
+    ortc_int_ends *ends = ortc_int_ends_create(&s->tail, p->in, first, (size_t)(g->group * g->filters), 0);
     free(first);
     return ends;
 }

@@ -53,6 +53,7 @@ int ortc_depthwise_bytes_init(const ortc_conv_geometry *g, ortc_depthwise_bytes 
 typedef struct job {
     const ortc_depthwise_bytes *d;
     const ortc_int_tail *tail;
+    const ortc_int_ends *ends;
     const ortc_call *call;
     const ortc_depthwise_bytes_body *body;
     int32_t x_zero, w_zero;
@@ -100,6 +101,17 @@ static void add_taps(const job *j, int64_t plane, int64_t row0, int64_t rows, in
     }
 }
 
+/* n neighbouring pixels of a channel, `element` the first one's place in y. */
+static void end_along(const job *j, int64_t channel, int32_t *sums, int64_t n, int64_t element)
+{
+    const ortc_tail_place at = {.channel = channel, .channel_row = 1, .element = element, .col = 1};
+    void *y = ortc_product_at(j->call->out[0].data, element, j->call->out[0].dtype);
+    if (ortc_int_ends_has(j->ends, (size_t)channel))
+        ortc_int_ends_along(j->ends, (size_t)channel, sums, (size_t)n, j->call->in, element, y);
+    else
+        ortc_int_tail_over(j->tail, j->call->in, &at, sums, (size_t)n, y, (size_t)n, 1, (size_t)n);
+}
+
 static void mixed(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const job *j = arg;
@@ -109,24 +121,19 @@ static void mixed(void *arg, int64_t begin, int64_t end, void *scratch)
     const bool follows = j->tail->has_pass || j->tail->has_rest;
     for (int64_t task = begin; task < end; task++) {
         const int64_t plane = task / d->bands, first = task % d->bands * d->band,
-                      count = min64(d->band, area - first);
-        const ortc_tail_place at = {.channel = plane * d->filters % d->channels,
-                                    .channel_row = 1,
-                                    .element = plane * d->filters * area + first,
-                                    .row = (size_t)area,
-                                    .col = 1};
+                      count = min64(d->band, area - first), channel = plane * d->filters % d->channels,
+                      element = plane * d->filters * area + first;
         int32_t w[ORTC_MIXED][ORTC_MIXED];
         for (int64_t f = 0; f < d->filters; f++)
-            for (int64_t c = 0; c < d->ins; c++) w[f][c] = weight(j, at.channel + f, c);
-        void *y = ortc_product_at(j->call->out[0].data, at.element, type);
+            for (int64_t c = 0; c < d->ins; c++) w[f][c] = weight(j, channel + f, c);
+        void *y = ortc_product_at(j->call->out[0].data, element, type);
         int32_t *sums = follows ? scratch : y;
         const size_t ld = (size_t)(follows ? count : area);
         j->body->mix((size_t)count, (size_t)d->ins, (size_t)d->filters,
                      (const uint8_t *)j->call->in[0].data + plane * d->ins * area + first, (size_t)area,
                      j->call->in[0].dtype == ORTC_I8, j->x_zero, w, sums, ld);
-        if (follows)
-            ortc_int_tail_over(j->tail, j->call->in, &at, sums, ld, y, (size_t)area, (size_t)d->filters,
-                               (size_t)count);
+        for (int64_t f = 0; follows && f < d->filters; f++)
+            end_along(j, channel + f, sums + f * count, count, element + f * area);
     }
 }
 
@@ -143,19 +150,14 @@ static void bands(void *arg, int64_t begin, int64_t end, void *scratch)
         int32_t *sums = j->tail->has_pass || j->tail->has_rest ? scratch : y;
         memset(sums, 0, (size_t)count * sizeof *sums);
         add_taps(j, plane, row0, rows, sums);
-        if (sums == y) continue;
-        const ortc_tail_place at = {.channel = plane % d->channels,
-                                    .channel_row = 1,
-                                    .element = element,
-                                    .col = 1};
-        ortc_int_tail_over(j->tail, j->call->in, &at, sums, (size_t)count, y, (size_t)count, 1,
-                           (size_t)count);
+        if (sums != y) end_along(j, plane % d->channels, sums, count, element);
     }
 }
 
-ortc_status ortc_depthwise_bytes_run(const ortc_depthwise_bytes *d, const ortc_int_tail *tail, int32_t x_zero,
-                                     int32_t w_zero, const int32_t *w_zeros, ortc_call *call)
+ortc_status ortc_depthwise_bytes_run(const ortc_depthwise_bytes *d, const ortc_int_tail *tail,
+                                     const ortc_int_ends *ends, int32_t x_zero, int32_t w_zero,
+                                     const int32_t *w_zeros, ortc_call *call)
 {
-    job j = {d, tail, call, ortc_depthwise_bytes_body_select(), x_zero, w_zero, w_zeros};
+    job j = {d, tail, ends, call, ortc_depthwise_bytes_body_select(), x_zero, w_zero, w_zeros};
     return ortc_parallel(call, d->planes * d->bands, d->grain, d->mixes ? mixed : bands, &j);
 }

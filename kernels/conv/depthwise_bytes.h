@@ -35,8 +35,9 @@ typedef struct ortc_depthwise_bytes {
 /* 0 if this way is not for the convolution at hand. */
 int ortc_depthwise_bytes_init(const ortc_conv_geometry *g, ortc_depthwise_bytes *out);
 
-/* w_zeros: of each output channel, or NULL: w_zero. */
-ortc_status ortc_depthwise_bytes_run(const ortc_depthwise_bytes *, const ortc_int_tail *, int32_t x_zero,
-                                     int32_t w_zero, const int32_t *w_zeros, ortc_call *call);
+/* ends: along, or NULL. w_zeros: of each output channel, or NULL: w_zero. */
+ortc_status ortc_depthwise_bytes_run(const ortc_depthwise_bytes *, const ortc_int_tail *,
+                                     const ortc_int_ends *ends, int32_t x_zero, int32_t w_zero,
+                                     const int32_t *w_zeros, ortc_call *call);
 
 #endif

@@ -466,11 +466,12 @@ static int32_t residual_of(const ortc_int_tail *t, int32_t stage)
     return stage == 0 ? t->residual : t->links[stage - 1].residual;
 }
 
-/* A block, in all stages. 0: not for its numbers. */
-static int make_block(ortc_int_ends *e, const ortc_view *in, const int32_t *first, size_t block)
+/* A block, in all stages; along: of one channel, sixteen times. 0: not for its numbers. */
+static int make_block(ortc_int_ends *e, const ortc_view *in, const int32_t *first, size_t block, int along)
 {
-    const ortc_tail_place at = {.channel = (int64_t)block * 16, .channel_col = 1};
-    const size_t left = e->channels - block * 16, lanes = left < 16 ? left : 16;
+    const size_t channel = along ? block : block * 16, left = e->channels - channel,
+                 lanes = along || left > 16 ? 16 : left;
+    const ortc_tail_place at = {.channel = (int64_t)channel, .channel_col = !along};
     for (int32_t s = 0; s <= e->tail->n_links; s++) {
         int32_t before[16] = {0}, scale[16], bias[16], by[16], more[16];
         ortc_int_block *b = &e->blocks[(size_t)s * e->count + block];
@@ -478,7 +479,7 @@ static int make_block(ortc_int_ends *e, const ortc_view *in, const int32_t *firs
         if (!pass.steps) continue;
         sixteen(&pass.before, lanes, before);
         for (size_t i = 0; s == 0 && i < lanes; i++)
-            before[i] = (int32_t)((uint32_t)before[i] + (uint32_t)first[block * 16 + i]);
+            before[i] = (int32_t)((uint32_t)before[i] + (uint32_t)first[channel + (along ? 0 : i)]);
         pass.before = (ortc_int_vector){before, 0, 1};
         sixteen(&pass.scale, lanes, scale), sixteen(&pass.bias, lanes, bias);
         sixteen(&pass.by, lanes, by), sixteen(&pass.more, lanes, more);
@@ -489,10 +490,10 @@ static int make_block(ortc_int_ends *e, const ortc_view *in, const int32_t *firs
 }
 
 ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in, const int32_t *first,
-                                    size_t channels)
+                                    size_t channels, int along)
 {
     const ortc_int_blocks *blocks = blocks_get();
-    const size_t count = (channels + 15) / 16, stages = (size_t)t->n_links + 1;
+    const size_t count = along ? channels : (channels + 15) / 16, stages = (size_t)t->n_links + 1;
     if (!blocks || !t->has_pass || t->has_rest || !all_constant(t, in)) return NULL;
     ortc_int_ends *e = malloc(sizeof *e + stages * count * sizeof *e->blocks);
     if (!e) return NULL;
@@ -505,7 +506,7 @@ ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *t, const ortc_view *in,
         }
     }
     for (size_t k = 0; k < count; k++) {
-        const int has = make_block(e, in, first, k);
+        const int has = make_block(e, in, first, k, along);
         if (!has) e->blocks[k].near = 0;
         e->taken += (size_t)has;
     }
@@ -561,6 +562,16 @@ void ortc_int_ends_run(const ortc_int_ends *e, size_t block, const int32_t *sums
     ends_rows(e, block, sums, 16, n, 16, in, at, 16, y);
     if (lanes < 16)
         ortc_block_move((char *)y + lanes * size, 16 * size, NULL, 0, (int64_t)n, (16 - lanes) * size);
+}
+
+void ortc_int_ends_along(const ortc_int_ends *e, size_t channel, const int32_t *sums, size_t n,
+                         const ortc_view *in, int64_t at, void *y)
+{
+    const size_t left = n % 16, whole = n - left;
+    ends_rows(e, channel, sums, 16, whole / 16, 16, in, at, 16, y);
+    if (left)
+        ends_rows(e, channel, sums + whole, 16, 1, left, in, at + (int64_t)whole, 16,
+                  (char *)y + whole * size_of(e->tail));
 }
 
 void ortc_int_tail_over(const ortc_int_tail *t, const ortc_view *in, const ortc_tail_place *at, int32_t *sums,

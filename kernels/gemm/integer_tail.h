@@ -154,18 +154,18 @@ typedef struct ortc_int_run {
 } ortc_int_run;
 ortc_sums_fn ortc_int_tail_tile; /* arg: an ortc_int_run */
 
-/* Blocks of 16 channels that go by fixed point, in the pass and all links, where the epilogue's vectors are
- * constants: a plan has them. `first` [channels] is added to sums before anything else; with it they are
- * below 2^30. NULL: a node goes by ortc_int_tail_over, as blocks do that are not in it (ortc_int_ends_has).
- * Owner: free(). */
+/* Blocks of 16 channels, or channels whose pixels are beside each other (along), that go by fixed point, in
+ * the pass and all links, where the epilogue's vectors are constants: a plan has them. `first` [channels] is
+ * added to sums before anything else; with it they are below 2^30. NULL: a node goes by ortc_int_tail_over,
+ * as those do that are not in it (ortc_int_ends_has). Owner: free(). */
 typedef struct ortc_int_ends {
     const ortc_int_tail *tail;     /* whose epilogue it is */
-    size_t channels, count, taken; /* count: of blocks; taken: of those that are done so */
+    size_t channels, count, taken; /* count: of blocks (along: channels); taken: of those done so */
     ortc_int_fixed fixed[1 + ORTC_INT_LINKS];
     ortc_int_block blocks[]; /* [1 + links][count] */
 } ortc_int_ends;
 ortc_int_ends *ortc_int_ends_create(const ortc_int_tail *, const ortc_view *in, const int32_t *first,
-                                    size_t channels);
+                                    size_t channels, int along);
 static inline int ortc_int_ends_has(const ortc_int_ends *e, size_t block)
 {
     return e && block < e->count && e->blocks[block].near != 0;
@@ -174,6 +174,10 @@ static inline int ortc_int_ends_has(const ortc_int_ends *e, size_t block)
  * `in`, from element `at` on. Channels that only pad the last block, whose sums are 0, become 0. */
 void ortc_int_ends_run(const ortc_int_ends *, size_t block, const int32_t *sums, size_t n,
                        const ortc_view *in, int64_t at, void *y);
+
+/* n neighbouring pixels of a channel (along), without `first`, to as many of y; as above. */
+void ortc_int_ends_along(const ortc_int_ends *, size_t channel, const int32_t *sums, size_t n,
+                         const ortc_view *in, int64_t at, void *y);
 
 /* Where a tile's results go, and where it lies. The sums are written over. */
 void ortc_int_tail_over(const ortc_int_tail *, const ortc_view *in, const ortc_tail_place *, int32_t *sums,

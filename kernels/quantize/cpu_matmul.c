@@ -66,7 +66,7 @@ static ortc_int_ends *ends_of(const ortc_int_tail *tail, const ortc_plan *p, con
 {
     if (p->in[1].rank < 2 || s->k >= (1 << 30) / (255 * 255) || s->m * s->batch < LEAST_ROWS) return NULL;
     int32_t *first = calloc((size_t)s->n + 1, sizeof *first);
-    ortc_int_ends *ends = first ? ortc_int_ends_create(tail, p->in, first, (size_t)s->n) : NULL;
+    ortc_int_ends *ends = first ? ortc_int_ends_create(tail, p->in, first, (size_t)s->n, 0) : NULL;
     free(first);
     return ends;
 }

@@ -68,7 +68,7 @@ static void fill(ortc_value *v)
         case ORTC_F32: ((float *)(void *)data)[i] = x; break;
         case ORTC_I64: ((int64_t *)(void *)data)[i] = 1; break;
         case ORTC_I32: ((int32_t *)(void *)data)[i] = 1; break;
-        default: memset(data + i * (int64_t)(ortc_value_bytes(v) / (size_t)(count ? count : 1)), 0, 1);
+        default: memset(data, 0, ortc_value_bytes(v)); return;
         }
     }
 }

@@ -242,7 +242,7 @@ static void run_way(const conv *c, const way *w, int fixed, void *space, const o
     /* sums of tiles begin as 0 then, those of blocks with what ends know nothing of */
     int32_t *none = calloc((size_t)filters, sizeof *none);
     ortc_int_ends *ends = fixed ? ortc_int_ends_create(&c->tail, in, c->tiles ? first : none,
-                                                       (size_t)(c->g.group * c->g.filters))
+                                                       (size_t)(c->g.group * c->g.filters), 0)
                                 : NULL;
     free(none);
     ortc_blocked_args a = {.x = c->x.data,
@@ -399,7 +399,7 @@ static void make_link(rng *r, const ortc_int_scaled *from, int32_t port, float v
 }
 
 /* Numbers of a layer: most results within their bounds; sums with every remainder; of some, which only pad a
- * block, nothing. */
+ * block, nothing. Pixels of a block, or of one channel, whose last are no whole vector. */
 static int end_one(rng *r)
 {
     enum { MOST = 261 };
@@ -407,6 +407,8 @@ static int end_one(rng *r)
                           : rng_next(r) % 4 ? 1 + rng_next(r) % 5
                                             : MOST,
                  N = pixels * ORTC_BLOCK, lanes = rng_next(r) % 4 ? ORTC_BLOCK : 1 + rng_next(r) % 15;
+    const int along = rng_next(r) % 4 == 0;
+    const size_t channel = rng_next(r) % lanes, n = along ? N - rng_next(r) % ORTC_BLOCK : N;
     static int32_t sums[MOST * ORTC_BLOCK];
     static uint8_t residual[MOST * ORTC_BLOCK], y[MOST * ORTC_BLOCK * 4], expected[MOST * ORTC_BLOCK * 4];
     float scale[ORTC_BLOCK], bias[ORTC_BLOCK], vectors[LINK_PORTS][2][ORTC_BLOCK];
@@ -470,22 +472,30 @@ static int end_one(rng *r)
     }
     /* elements that are halves as nearly as a sum can be */
     for (size_t i = 0; i < N && !k->to.type && t.residual < 0; i += 5) {
-        const size_t c = i % ORTC_BLOCK;
+        const size_t c = along ? channel : i % ORTC_BLOCK;
         const double v = ((int)(rng_next(r) % 200) - 100 + 0.5) * unit - (t.bias.given ? bias[c] : 0);
         sums[i] = (int32_t)lrint(v / scale[c]) - first[c] - (t.before.given ? before[c] : 0);
     }
-    ortc_int_ends *ends = ortc_int_ends_create(&t, in, first, lanes);
-    const int has = ortc_int_ends_has(ends, 0);
-    if (has) ortc_int_ends_run(ends, 0, sums, pixels, in, 0, y);
+    ortc_int_ends *ends = ortc_int_ends_create(&t, in, first, lanes, along);
+    const int has = ortc_int_ends_has(ends, along ? channel : 0);
+    if (has && along)
+        ortc_int_ends_along(ends, channel, sums, n, in, 0, y);
+    else if (has)
+        ortc_int_ends_run(ends, 0, sums, pixels, in, 0, y);
     free(ends);
     if (!has) return -1;
-    const ortc_tail_place at = {.channel_col = 1, .row = ORTC_BLOCK};
-    for (size_t i = 0; i < N; i++) sums[i] += first[i % ORTC_BLOCK];
-    ortc_int_tail_over(&t, in, &at, sums, ORTC_BLOCK, expected, ORTC_BLOCK, pixels, ORTC_BLOCK);
     const size_t size_of = t.type == ORTC_F32 ? sizeof(float) : 1;
-    for (size_t i = 0; i < pixels; i++)
-        memset(expected + (i * ORTC_BLOCK + lanes) * size_of, 0, (ORTC_BLOCK - lanes) * size_of);
-    return memcmp(y, expected, N * size_of) != 0;
+    for (size_t i = 0; i < N; i++) sums[i] += first[along ? channel : i % ORTC_BLOCK];
+    if (along) {
+        const ortc_tail_place at = {.channel = (int64_t)channel, .channel_row = 1, .col = 1};
+        ortc_int_tail_over(&t, in, &at, sums, n, expected, n, 1, n);
+    } else {
+        const ortc_tail_place at = {.channel_col = 1, .row = ORTC_BLOCK};
+        ortc_int_tail_over(&t, in, &at, sums, ORTC_BLOCK, expected, ORTC_BLOCK, pixels, ORTC_BLOCK);
+        for (size_t i = 0; i < pixels; i++)
+            memset(expected + (i * ORTC_BLOCK + lanes) * size_of, 0, (ORTC_BLOCK - lanes) * size_of);
+    }
+    return memcmp(y, expected, n * size_of) != 0;
 }
 
 static void ends_on(tally *t, const char *name, uint32_t needed, uint32_t isa_bits)
