@@ -12,9 +12,9 @@
 #include "graph/ir/quantised.h"
 #include "specialise.h"
 
-static const char *const movers[] = {"Reshape",      "Flatten",      "Squeeze", "Unsqueeze",
-                                     "Transpose",    "Slice",        "Expand",  "MaxPool",
-                                     "SpaceToDepth", "DepthToSpace", "Concat",  "Tile"};
+static const char *const movers[] = {"Reshape", "Flatten",      "Squeeze",     "Unsqueeze", "Transpose",
+                                     "Slice",   "Expand",       "MaxPool",     "Gather",    "Concat",
+                                     "Tile",    "SpaceToDepth", "DepthToSpace"};
 
 static bool is_mover(const ortc_node *n)
 {

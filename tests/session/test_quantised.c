@@ -718,6 +718,28 @@ static ortc_edge *reshaped(ortc_edge *x, const int64_t *to, int64_t n)
     return apply("Reshape", x, ortc_graph_constant(g, NULL, c), NULL);
 }
 
+static ortc_edge *picked(ortc_edge *x, int64_t i)
+{
+    ortc_constant *c;
+    int64_t *copy = malloc(sizeof *copy);
+    *copy = i;
+    cr_assert_eq(ortc_constant_create(ORTC_I64, 0, NULL, copy, sizeof *copy, free, copy, &c, &e), ORTC_OK);
+    return apply("Gather", x, ortc_graph_constant(g, NULL, c), NULL);
+}
+
+/* As queries and keys are of one value, in f32 where other scales say so. */
+Test(quantised, what_is_picked_is_of_integers)
+{
+    for (int other = 0; other < 2; other++) {
+        ortc_edge *x = through(input("x", D(3, 5, 8)), ORTC_U8, 2, 120),
+                  *a = through(picked(x, 0), ORTC_U8, other ? 3 : 2, 120),
+                  *b = through(picked(x, 2), ORTC_U8, 2, 120);
+        b = through(apply("Transpose", b, NULL, NULL), ORTC_U8, 2, 120);
+        check("picked", through(apply("MatMul", a, b, NULL), ORTC_U8, 30, 120), "MatMulInteger", 1,
+              other ? 0 : 5, 0.301F);
+    }
+}
+
 /* Nothing is quantised between them, or everything is: as rows of pixels become images. */
 Test(quantised, moves_beside_each_other_are_of_integers)
 {
