@@ -116,7 +116,6 @@ static int straight(const ortc_pw_code *code, const ortc_pw_body *body, const or
     _Alignas(64) char space[ORTC_PW_TILE_IN + 1][ORTC_PW_BLOCK_BYTES]; /* what repeats itself, or is last */
     operands o; /* as far as it is read: all of it is 200 clocks of zeros */
     uint32_t used = 0;
-    if (rows > 1 && block % cols != 0 && cols % block != 0) return 0;
     o.in[0] = (char *)(uintptr_t)tile, o.out = out;
     o.step[0] = bytes_of(code->in[0] ? code->in[0] : ORTC_F32);
     for (uint32_t k = 1; k < code->n_in; k++) {

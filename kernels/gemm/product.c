@@ -306,7 +306,7 @@ static const int32_t no_sums[64]; /* of rows that are not packed: where they wou
 /* The tile of a block of rows and `panels` panels from column n0 on; w: NULL where it is finished at once. No
  * division here: small tiles take few hundred clocks. */
 static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, int64_t panels, const void *b,
-                     int64_t ldb, uint32_t flags, const ortc_uk_ahead *ahead, waiting *w)
+                     int64_t ldb, uint32_t flags, ortc_uk_ahead *ahead, waiting *w)
 {
     const run_args *r = j->r;
     const ortc_product_plan *p = r->p;
@@ -347,14 +347,13 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
                               : ch->row_sums ? ch->row_sums + row
                                              : no_sums;
     int32_t first[ORTC_FORM_WIDTH], each[ORTC_FORM_WIDTH];
-    ortc_uk_ahead begins;
     ortc_product_zeros z;
     int zeros = zeros_of(j, row, n0, ch->kc, &z);
     if (ahead && ((zeros == ZEROS_COLUMNS && line->can & ORTC_LINE_FIRST) ||
                   (zeros == ZEROS_BOTH && line->can & ORTC_LINE_EACH))) {
         begin_with(line, &z, zeros, (size_t)rows, (size_t)ldb, ch->kc, row_sums, column_sums, first, each);
-        begins = *ahead, begins.first = first, begins.each = zeros == ZEROS_BOTH ? each : NULL;
-        ahead = &begins, zeros = ZEROS_NONE;
+        ahead->first = first, ahead->each = zeros == ZEROS_BOTH ? each : NULL;
+        zeros = ZEROS_NONE;
     }
     if (direct && p->m > 1) rows_of_a = &plain, flags |= ORTC_UK_A_PLAIN;
     ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, rows_of_a,
@@ -556,7 +555,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                         const int64_t width = p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0);
                         const char *panel = packed + ortc_form_panel_at(f, n0, q, ch.b_kc) +
                                             width * ch.b_skip;
-                        const ortc_uk_ahead ahead = part_of_next(p, &ch, panel, q, b - b0);
+                        ortc_uk_ahead ahead = part_of_next(p, &ch, panel, q, b - b0);
                         one_tile(j, &ch, b, n0, n, panel, width, 0, &ahead, g1 - g == 1 ? w : NULL);
                     }
                 }
