@@ -269,7 +269,8 @@ static int reads_rows(const ortc_product_plan *p)
     if (!(p->line->can & ORTC_LINE_PLAIN)) return 0;
     if (bytes && p->k % p->line->a.group) return 0;
     if (p->n <= PLAIN_COLUMNS_FAR) return 1;
-    if (p->m > PLAIN_BYTES / ortc_product_size(p->line->a.type) / (p->k ? p->k : 1)) return 0;
+    const int64_t rows = p->tasks_n == 1 ? p->task_blocks * p->line->a.width : p->m;
+    if (rows > PLAIN_BYTES / ortc_product_size(p->line->a.type) / (p->k ? p->k : 1)) return 0;
     if (bytes) return p->k % PLAIN_AWAY_BYTES != 0;
     return p->threads > 1 ? p->n <= PLAIN_COLUMNS : p->n <= PLAIN_COLUMNS_ALONE && p->k % PLAIN_AWAY;
 }
