@@ -34,6 +34,7 @@
 #define ALONE_BLOCKS 2             /* of a task: pieces of B are made for each, in L1 */
 #define DIRECT_B_BYTES (32 * 1024) /* a B that stays in L1 without packing */
 #define PLAIN_BYTES (1024 * 1024)  /* of A that is read where it lies: near, */
+#define PLAIN_BLOCKS 4             /* or a task's own rows, whose first block alone comes from far, */
 #define PLAIN_COLUMNS 1024         /* with so few columns; more pay for packing, */
 #define PLAIN_COLUMNS_ALONE 512    /* fewer where nobody waits for another's packing, */
 #define PLAIN_AWAY 1024            /* nor then where rows lie so many elements apart: all in one set of L1 */
@@ -269,7 +270,8 @@ static int reads_rows(const ortc_product_plan *p)
     if (!(p->line->can & ORTC_LINE_PLAIN)) return 0;
     if (bytes && p->k % p->line->a.group) return 0;
     if (p->n <= PLAIN_COLUMNS_FAR) return 1;
-    const int64_t rows = p->tasks_n == 1 ? p->task_blocks * p->line->a.width : p->m;
+    const int own = p->tasks_n == 1 && p->task_blocks >= PLAIN_BLOCKS;
+    const int64_t rows = own ? p->task_blocks * p->line->a.width : p->m;
     if (rows > PLAIN_BYTES / ortc_product_size(p->line->a.type) / (p->k ? p->k : 1)) return 0;
     if (bytes) return p->k % PLAIN_AWAY_BYTES != 0;
     return p->threads > 1 ? p->n <= PLAIN_COLUMNS : p->n <= PLAIN_COLUMNS_ALONE && p->k % PLAIN_AWAY;
