@@ -10,50 +10,43 @@
  */
 #include "weights.h"
 
-/* W of Conv is [channels][..], of ConvTranspose [inputs of all groups][channels of a group][..]. */
+/* W as [groups][rows][each][run], where row r has `run` elements of each of a group's channels: of Conv
+ * [1][1][channels], of ConvTranspose [groups][inputs of one][channels of one]. */
 typedef struct filters {
-    const ortc_constant *w;
-    bool transposed;
-    int64_t group, channels; /* channels: of the result */
+    int64_t groups, rows, each, run;
+    int64_t channels; /* of the result */
 } filters;
 
 static bool read_filters(const ortc_node *conv, const ortc_constant *w, filters *out)
 {
-    *out = (filters){w, !strcmp(conv->type, "ConvTranspose"), ortc_node_int(conv, "group", 1), w->dims[0]};
-    if (out->transposed) {
-        if (out->group < 1 || w->dims[0] % out->group ||
-            __builtin_mul_overflow(w->dims[1], out->group, &out->channels))
+    *out = (filters){1, 1, w->dims[0], 0, w->dims[0]};
+    if (!strcmp(conv->type, "ConvTranspose")) {
+        out->groups = ortc_node_int(conv, "group", 1), out->each = w->dims[1];
+        if (out->groups < 1 || w->dims[0] % out->groups ||
+            __builtin_mul_overflow(out->each, out->groups, &out->channels))
             return false;
+        out->rows = w->dims[0] / out->groups;
     }
-    return out->channels > 0 && w->count > 0;
+    if (out->channels <= 0 || w->count <= 0) return false;
+    out->run = w->count / (out->groups * out->rows * out->each);
+    return true;
 }
 
-/* W of a channel lies in runs: `run` elements one after the other. */
-static int64_t run_of(const filters *f)
-{
-    const int64_t row = f->w->count / f->w->dims[0];
-    return f->transposed ? row / f->w->dims[1] : row;
-}
-
-/* The channel of the result to which run i of W belongs. */
-static int64_t channel_of(const filters *f, int64_t i)
-{
-    if (!f->transposed) return i;
-    const int64_t each = f->w->dims[1], rows = f->w->dims[0] / f->group;
-    return i / each / rows * each + i % each;
-}
+/* Statements about run `i` of W, which is of channel `c` of the result. */
+#define EACH_RUN(f, i, c, ...) \
+    for (int64_t at_ = 0, i = 0; at_ < (f)->groups * (f)->rows; at_++) \
+        for (int64_t c = at_ / (f)->rows * (f)->each, end_ = c + (f)->each; c < end_; c++, i++) __VA_ARGS__
 
 /* Whether all filters keep their precision: `to` is W times by[]. */
 static bool all_keep(const filters *f, ortc_dtype t, const void *to, const void *bias, const double *by)
 {
-    const int64_t run = run_of(f), runs = f->w->count / run;
     double *largest = calloc((size_t)f->channels, sizeof *largest);
     bool keep = largest;
-    for (int64_t i = 0; keep && i < runs; i++) {
-        const double v = ortc_weights_largest(t, to, i * run, run);
-        double *of = &largest[channel_of(f, i)];
-        *of = v > *of || isnan(v) ? v : *of;
-    }
+    if (keep)
+        EACH_RUN(f, i, c, {
+            const double v = ortc_weights_largest(t, to, i * f->run, f->run);
+            largest[c] = v > largest[c] || isnan(v) ? v : largest[c];
+        })
     for (int64_t c = 0; keep && c < f->channels; c++)
         keep = (ortc_weights_keep(t, largest[c]) || (fabs(by[c]) >= 1 && largest[c] < 65504)) &&
                fabs(ortc_weights_read(t, bias, c)) < 65504;
@@ -86,9 +79,7 @@ static ortc_status fuse(ortc_normalise *p, ortc_node *conv, ortc_node *bn)
         by[c] = ortc_batchnorm_by(&norm, c);
         ortc_weights_write(t, bias, c, ortc_batchnorm_of(&norm, c, b ? ortc_weights_read(t, b->data, c) : 0));
     }
-    const int64_t run = run_of(&f);
-    for (int64_t i = 0; i < w->count / run; i++)
-        ortc_weights_scale(t, w->data, weights, i * run, run, by[channel_of(&f, i)]);
+    EACH_RUN(&f, i, c, ortc_weights_scale(t, w->data, weights, i * f.run, f.run, by[c]);)
     const bool good = t != ORTC_F16 || all_keep(&f, t, weights, bias, by);
     free(by);
     if (!good) {

@@ -57,23 +57,8 @@ static inline __attribute__((always_inline)) void ortc_weights_write(ortc_dtype 
         ((float *)data)[i] = (float)v;
 }
 
-/* to[i] = from[i] * by of `count` elements from `first` on; both may be the same. */
-static inline void ortc_weights_scale(ortc_dtype t, const void *from, void *to, int64_t first, int64_t count,
-                                      double by)
-{
-    if (t == ORTC_F16)
-        for (int64_t i = first; i < first + count; i++)
-            ortc_weights_write(ORTC_F16, to, i, ortc_weights_read(ORTC_F16, from, i) * by);
-    else if (t == ORTC_BF16)
-        for (int64_t i = first; i < first + count; i++)
-            ortc_weights_write(ORTC_BF16, to, i, ortc_weights_read(ORTC_BF16, from, i) * by);
-    else if (t == ORTC_F64)
-        for (int64_t i = first; i < first + count; i++)
-            ortc_weights_write(ORTC_F64, to, i, ortc_weights_read(ORTC_F64, from, i) * by);
-    else
-        for (int64_t i = first; i < first + count; i++)
-            ortc_weights_write(ORTC_F32, to, i, ortc_weights_read(ORTC_F32, from, i) * by);
-}
+/* to[i] = from[i] * by of `count` elements from `first` on; both may be the same. `from` of any alignment. */
+void ortc_weights_scale(ortc_dtype t, const void *from, void *to, int64_t first, int64_t count, double by);
 
 /* The largest of `count` elements from `first` on; NaN where one is. */
 static inline double ortc_weights_largest(ortc_dtype t, const void *data, int64_t first, int64_t count)
