@@ -7,12 +7,12 @@
 #include "kernels/common/vector/math.h"
 #include "kernels/common/vector/reduce.h"
 
-enum { PIECE = 1024, SHORT = 64 };
+enum { PIECE = 1024, TOGETHER = 4096 };
 
-/* x^(v - t) of what is at p; the next row is asked for, which the pass for its largest would wait for. */
-VFN vf32 power(const float *p, vf32 t, size_t length, size_t n)
+/* x^(v - t) of what is at p; what lies `ahead` is asked for, which the pass for its largest would wait for. */
+VFN vf32 power(const float *p, vf32 t, size_t ahead, size_t n)
 {
-    v_prefetch(p + length);
+    v_prefetch(p + ahead);
     return v_exp_normal_or_0(v_sub(v_load_f32(p, n), t));
 }
 /* e, kept at p. */
@@ -23,7 +23,7 @@ VFN vf32 kept(vf32 e, float *p, size_t n)
 }
 
 /* The sum of a row's exponentials, which are kept in y if that is not NULL. */
-static double sum_of(size_t length, const float *x, vf32 t, float *y)
+static double sum_of(size_t length, size_t ahead, const float *x, vf32 t, float *y)
 {
     double sum = 0;
     for (size_t at = 0; at < length; at += PIECE) {
@@ -31,10 +31,10 @@ static double sum_of(size_t length, const float *x, vf32 t, float *y)
         const float *from = x + at;
         float part;
         if (y) {
-            V_REDUCE(r, v_sum, 0, count, i, n, kept(power(from + i, t, length, n), y + at + i, n));
+            V_REDUCE(r, v_sum, 0, count, i, n, kept(power(from + i, t, ahead, n), y + at + i, n));
             part = r;
         } else {
-            V_REDUCE(r, v_sum, 0, count, i, n, power(from + i, t, length, n));
+            V_REDUCE(r, v_sum, 0, count, i, n, power(from + i, t, ahead, n));
             part = r;
         }
         sum += (double)part;
@@ -61,21 +61,25 @@ static void turned(size_t length, const float *x, float *y, int log)
     V_UNROLL for (size_t k = 0; k < V_LANES; k++) v_store_f32(y + k * length, r[k], length);
 }
 
-/* Short rows by some: one logarithm is of many. */
+/* Rows by some, which stay in L1: one logarithm is of many, and no row waits for another's largest or sum. */
 static void rows(size_t rows, size_t length, const float *x, float *y, int log)
 {
     for (; length <= V_LANES && rows >= V_LANES;
          rows -= V_LANES, x += V_LANES * length, y += V_LANES * length)
         turned(length, x, y, log);
-    const size_t together = length <= SHORT ? V_LANES : 1;
+    const size_t fit = TOGETHER / length, together = fit > V_LANES ? V_LANES : fit ? fit : 1;
     for (size_t some; rows; rows -= some, x += some * length, y += some * length) {
         float top[V_LANES], by[V_LANES];
         some = rows < together ? rows : together;
         for (size_t k = 0; k < some; k++) {
             const float *from = x + k * length;
             V_REDUCE(most, v_max, -__builtin_inff(), length, i, n, v_load_f32(from + i, n));
-            const double sum = sum_of(length, from, v_set_f32(most), log ? NULL : y + k * length);
-            top[k] = most, by[k] = (float)(log ? sum : 1 / sum);
+            top[k] = most;
+        }
+        for (size_t k = 0; k < some; k++) {
+            const double sum = sum_of(length, together * length, x + k * length, v_set_f32(top[k]),
+                                      log ? NULL : y + k * length);
+            by[k] = (float)(log ? sum : 1 / sum);
         }
         if (log) v_store_f32(by, v_log(v_load_f32(by, some)), some);
         for (size_t k = 0; k < some; k++) {
