@@ -431,13 +431,13 @@ static void one_run(const task *t, pass *s, const run *r, const float *x, int64_
             tile.w = t->wide, tile.w_block = tile.wide_block, tile.wide = NULL;
             uk = p->uk->dense[ORTC_FLOAT_F32];
         }
+        tile.y = (float *)(void *)(y + at * ORTC_BLOCK * s->size);
         if (s->apart) {
             if (s->held + n > s->room) let_go(t, s, s->held / PROGRAM * PROGRAM);
             if (s->held == 0) s->at = first + at * ORTC_BLOCK;
-            y = (char *)(t->sums + (s->held - at) * ORTC_BLOCK);
+            tile.y = t->sums + s->held * ORTC_BLOCK;
             s->held += n;
         }
-        tile.y = (float *)(void *)(y + at * ORTC_BLOCK * s->size);
         tile.sums = s->half ? kept + at * ORTC_BLOCK : tile.y;
         if (residual) tile.residual = (const float *)(const void *)(residual + at * ORTC_BLOCK * s->size);
         uk((size_t)n, (size_t)s->blocks, &tile);

@@ -9,7 +9,7 @@
 
 enum { PIECE = 1024, TOGETHER = 4096 };
 
-/* x^(v - t) of what is at p; what lies `ahead` is asked for, which the pass for its largest would wait for. */
+/* x^(v - t) of what is at p; what lies `ahead` is asked for, which a pass for the largest would wait for. */
 VFN vf32 power(const float *p, vf32 t, size_t ahead, size_t n)
 {
     v_prefetch(p + ahead);
