@@ -297,11 +297,11 @@ static void first_of(const ortc_blocked_plan *p, const run *r, const int32_t *fi
 
 /* Blocks of output over a chunk of input: what is the same in all rows of a task. */
 typedef struct pass {
-    int64_t g0, g1, block, blocks; /* blocks of all groups */
+    int64_t g0, block, blocks; /* of the chunk the first; blocks of all groups */
     size_t lanes[ORTC_BLOCKED_BLOCKS];
     int last, few, half, straight, apart; /* straight: sums are added up where results belong; else in
                                              scratch, apart: those of some tiles, which stay in L1 */
-    int64_t most, size, kept_block; /* pixels of a tile; bytes of an element of y; floats of a block's sums */
+    int64_t most, size;                   /* pixels of a tile, bytes of an element of y */
     ortc_blocked_tile_fn *all, *some;
     ortc_blocked_tile tile; /* but for where it reads and writes */
     ahead next;
@@ -325,7 +325,6 @@ static void begin_pass(const task *t, int64_t plane, int64_t g0, int64_t g1, int
                             : p->chunks > 1 ? kept_block
                                             : room * ORTC_BLOCK;
     *s = (pass){.g0 = g0,
-                .g1 = g1,
                 .block = block,
                 .blocks = blocks,
                 .last = last,
@@ -335,7 +334,6 @@ static void begin_pass(const task *t, int64_t plane, int64_t g0, int64_t g1, int
                 .apart = !straight && p->chunks == 1,
                 .most = most,
                 .size = half ? 2 : 4,
-                .kept_block = kept_block,
                 .next = ahead_of(t, g0, g1, block, blocks, t->rows * ceil_div(t->pixels, most)),
                 .room = room};
     for (int64_t b = 0; b < blocks; b++)
@@ -346,8 +344,7 @@ static void begin_pass(const task *t, int64_t plane, int64_t g0, int64_t g1, int
              : p->stem  ? p->uk->stem
                         : p->uk->dense[j->a->floats ? ORTC_FLOAT_F32 : p->type];
     s->some = few || p->pairs ? s->all : p->bytes ? p->bytes->some : p->uk->some[p->type];
-    s->tile = (ortc_blocked_tile){.jump = NULL,
-                                  .plane = plane,
+    s->tile = (ortc_blocked_tile){.plane = plane,
                                   .far = p->far,
                                   .groups = (size_t)(g1 - g0),
                                   .depth = (size_t)(last ? p->depth : p->step),
