@@ -6,7 +6,8 @@
 #define FEW_THREADS 4            /* each may do again what others do */
 #define MANY_WEIGHTS 2           /* times as many bytes as patches */
 #define OWN_BYTES (7 << 18)      /* of what they then transform: in L2 */
-#define TASKS 16                 /* batches that are enough tasks by themselves */
+#define TASKS 16                 /* batches that are enough tasks by themselves, */
+#define TASKS_FEW 8              /* for few threads */
 #define SHARED_BYTES (64 << 20)  /* of what is transformed first */
 #define SCRATCH_BYTES (16 << 20) /* of the same for one thread, in pieces */
 #define MOST_CHANNELS (1 << 16)
@@ -49,14 +50,14 @@ const ortc_tiled_uk *ortc_winograd_tiles(const ortc_conv_geometry *g)
 }
 
 /* Tiles of a batch: whole register tiles, as many as L2 holds. */
-static void make_batches(ortc_winograd_plan *p)
+static void make_batches(ortc_winograd_plan *p, uint32_t threads)
 {
     const int64_t most = (int64_t)p->uk->most_pixels,
                   tile_bytes = (patches_of(p, most) + p->points * sum_step(p, most)) / most *
                                (int64_t)sizeof(float);
     p->batch = max64(1, min64(L2_BYTES / tile_bytes, MOST_BATCH) / most) * most;
     p->batches = ceil_div(p->count, p->batch);
-    p->together = p->batches < TASKS;
+    p->together = p->batches < (threads && threads <= FEW_THREADS ? TASKS_FEW : TASKS);
     if (p->together) {
         const int64_t parts = ceil_div(p->outs, p->wide);
         p->batch = MOST_BATCH / most * most;
@@ -138,7 +139,7 @@ int ortc_winograd_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int m,
     if (tiles)
         make_batches_in_pieces(p, threads);
     else
-        make_batches(p);
+        make_batches(p, threads);
     const int64_t points = p->points * BLOCK, patches = patches_of(p, p->batch),
                   sums = p->points * sum_step(p, p->batch),
                   rows = p->m * min64(p->across, p->batch) * p->m * BLOCK;
