@@ -132,13 +132,19 @@ static inline ortc_status ortc_infer_window_out(ortc_infer *c, const ortc_window
     return ORTC_OK;
 }
 
-/* Elements of padding before dim i, for an input of `in` and an output of `out` elements. */
+/* Elements of padding before a dim whose pads begin with `begin`, for an input of `in` and an output of `out`
+ * elements. */
+static inline int64_t ortc_window_pad_of(int32_t auto_pad, int64_t begin, int64_t stride, int64_t span,
+                                         int64_t in, int64_t out)
+{
+    if (auto_pad != ORTC_PAD_SAME_UPPER && auto_pad != ORTC_PAD_SAME_LOWER) return begin;
+    int64_t total = (out - 1) * stride + span - in;
+    if (total < 0) total = 0;
+    return auto_pad == ORTC_PAD_SAME_UPPER ? total / 2 : total - total / 2;
+}
 static inline int64_t ortc_window_pad(const ortc_window *w, int32_t i, int64_t in, int64_t out)
 {
-    if (w->auto_pad != ORTC_PAD_SAME_UPPER && w->auto_pad != ORTC_PAD_SAME_LOWER) return w->pad_begin[i];
-    int64_t total = (out - 1) * w->stride[i] + ortc_window_span(w, i) - in;
-    if (total < 0) total = 0;
-    return w->auto_pad == ORTC_PAD_SAME_UPPER ? total / 2 : total - total / 2;
+    return ortc_window_pad_of(w->auto_pad, w->pad_begin[i], w->stride[i], ortc_window_span(w, i), in, out);
 }
 
 #endif

@@ -13,6 +13,7 @@
  * made of an image of 16 bits, it is widened into the workspace first: each element is read once for that,
  * and many times for the columns.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,12 +53,45 @@ static int read_epilogue(const ortc_node *n, uint32_t may, ortc_tail_spec *tail,
 }
 int32_t ortc_conv_bias_port(const ortc_tail_spec *t) { return t->bias >= 0 ? t->bias : 2; }
 
-ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+int ortc_conv_has_room(const ortc_node *n, const char **why)
+{
+    const ortc_port x = ortc_node_in(n, 0), w = ortc_node_in(n, 1);
+    const int32_t rank = x.rank >= 0 ? x.rank : w.rank;
+    size_t dims = 0; /* shapes that come are held against each of these */
+    if (rank >= 2)
+        dims = (size_t)rank - 2;
+    else
+        ortc_node_ints(n, "kernel_shape", &dims);
+    *why = dims ? "it has more spatial dims than this kernel has room for"
+                : "how many spatial dims it has is not known";
+    return dims > 0 && dims <= ORTC_CONV_SPATIAL;
+}
+
+const char *ortc_conv_window_read(const ortc_node *n, ortc_conv_window *w, const char **attribute)
+{
+    ortc_window all;
+    const char *wrong = ortc_window_read(n, -1, &all, attribute);
+    if (wrong) return wrong;
+    w->auto_pad = all.auto_pad;
+    memcpy(w->stride, all.stride, sizeof w->stride);
+    memcpy(w->dilation, all.dilation, sizeof w->dilation);
+    memcpy(w->pad, all.pad_begin, sizeof w->pad);
+    return NULL;
+}
+
+static ortc_status supports(const ortc_node *n, uint32_t may, ortc_why *why)
 {
     const char *reason;
     ortc_tail_spec tail;
+    return ortc_conv_has_room(n, &reason) && read_epilogue(n, may, &tail, &reason)
+               ? ORTC_OK
+               : ortc_no(why, "%s", reason);
+}
+
+ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, ortc_why *why)
+{
     (void)device;
-    return read_epilogue(n, ORTC_TAIL_ALL, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+    return supports(n, ORTC_TAIL_ALL, why);
 }
 
 int ortc_conv_may_widen(const ortc_node *n)
@@ -68,39 +102,31 @@ int ortc_conv_may_widen(const ortc_node *n)
 
 ortc_status ortc_conv_supports_wider(const ortc_node *n, const ortc_device *device, ortc_why *why)
 {
-    const char *reason;
-    ortc_tail_spec tail;
     (void)device;
-    const uint32_t may = ORTC_TAIL_ALL | (ortc_conv_may_widen(n) ? ORTC_TAIL_WIDER : 0);
-    return read_epilogue(n, may, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+    return supports(n, ORTC_TAIL_ALL | (ortc_conv_may_widen(n) ? ORTC_TAIL_WIDER : 0), why);
 }
 
 ortc_status ortc_conv_prepare(const ortc_node *n, uint32_t may, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
-    ortc_conv_state *s = calloc(1, sizeof *s);
-    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
-    s->group = ortc_node_int(n, "group", 1);
-    wrong = ortc_window_read(n, -1, &s->window, &attribute);
-    if (wrong) {
-        free(s);
+    ortc_conv_state s = {.group = ortc_node_int(n, "group", 1)};
+    if ((wrong = ortc_conv_window_read(n, &s.window, &attribute)))
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
-    }
-    if (!read_epilogue(n, may, &s->tail, &wrong)) {
-        free(s);
-        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
-    }
-    *out = s;
+    if (!read_epilogue(n, may, &s.tail, &wrong)) return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
+    const size_t bytes = ortc_conv_state_bytes(&s);
+    if (!(*out = malloc(bytes)))
+        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
+    memcpy(*out, &s, bytes);
     return ORTC_OK;
 }
 
 /* ---- Geometry ------------------------------------------------------------------------------------------ */
 
-void ortc_conv_read_windows(const ortc_window *windows, int64_t group, const ortc_view *ins,
+void ortc_conv_read_windows(const ortc_conv_window *window, int64_t group, const ortc_view *ins,
                             const ortc_view *y, ortc_conv_geometry *g)
 {
     const ortc_view *x = &ins[0], *w = &ins[1];
-    ortc_window window = *windows;
+    assert(x->rank - 2 <= ORTC_CONV_SPATIAL);
     g->spatial = x->rank - 2;
     g->images = x->dims[0];
     g->group = group;
@@ -109,12 +135,13 @@ void ortc_conv_read_windows(const ortc_window *windows, int64_t group, const ort
     g->filters = w->dims[0] / group;
     uint64_t in = 1, out = 1, kernel = 1; /* may wrap where there are no elements */
     for (int32_t i = 0; i < g->spatial; i++) {
-        window.kernel[i] = g->kernel[i] = w->dims[i + 2];
+        g->kernel[i] = w->dims[i + 2];
         g->in[i] = x->dims[i + 2];
         g->out[i] = y->dims[i + 2];
-        g->stride[i] = window.stride[i];
-        g->dilation[i] = window.dilation[i];
-        g->pad[i] = ortc_window_pad(&window, i, g->in[i], g->out[i]);
+        g->stride[i] = window->stride[i];
+        g->dilation[i] = window->dilation[i];
+        g->pad[i] = ortc_window_pad_of(window->auto_pad, window->pad[i], g->stride[i],
+                                       (g->kernel[i] - 1) * g->dilation[i] + 1, g->in[i], g->out[i]);
         in *= (uint64_t)g->in[i], out *= (uint64_t)g->out[i], kernel *= (uint64_t)g->kernel[i];
     }
     g->in_count = (int64_t)in, g->out_count = (int64_t)out, g->kernel_count = (int64_t)kernel;

@@ -8,10 +8,19 @@
 #include "kernels/gemm/integer_tail.h"
 
 typedef struct ortc_conv_state {
-    ortc_window window;
+    ortc_conv_window window;
     int64_t group;
-    ortc_tail_spec tail;
+    ortc_tail_spec tail; /* as far as it has something */
 } ortc_conv_state;
+static inline size_t ortc_conv_state_bytes(const ortc_conv_state *s)
+{
+    return offsetof(ortc_conv_state, tail) + ortc_tail_spec_bytes(&s->tail);
+}
+
+/* Whether a node is known to have no more than ORTC_CONV_SPATIAL dims. */
+int ortc_conv_has_room(const ortc_node *n, const char **why);
+/* Of a node that has. NULL, or what is wrong, with the attribute in *attribute. */
+const char *ortc_conv_window_read(const ortc_node *n, ortc_conv_window *w, const char **attribute);
 
 ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, ortc_why *why);
 /* With ORTC_TAIL_WIDER, too, where tiles of bf16 are the way to go: other ways over blocks store the
@@ -22,7 +31,7 @@ ortc_status ortc_conv_supports_wider(const ortc_node *n, const ortc_device *devi
 ortc_status ortc_conv_prepare(const ortc_node *n, uint32_t may, ortc_prep *prep, void **out_state);
 
 /* The numbers of X and W, `ins`, and Y. */
-void ortc_conv_read_windows(const ortc_window *windows, int64_t group, const ortc_view *ins,
+void ortc_conv_read_windows(const ortc_conv_window *window, int64_t group, const ortc_view *ins,
                             const ortc_view *y, ortc_conv_geometry *g);
 static inline void ortc_conv_read(const ortc_conv_state *s, const ortc_view *ins, const ortc_view *y,
                                   ortc_conv_geometry *g)
@@ -97,9 +106,9 @@ ortc_status ortc_conv_joined_weights(const ortc_conv_geometry *g, ortc_dtype typ
 
 /* Of ConvInteger: cpu_integer.c, cpu_integer_blocks.c. */
 typedef struct ortc_conv_integer_state {
-    ortc_window window;
+    ortc_conv_window window;
     int64_t group;
-    ortc_int_tail tail;
+    ortc_int_tail tail; /* as far as it has something */
 } ortc_conv_integer_state;
 
 ortc_status ortc_conv_integer_supports(const ortc_node *n, const ortc_device *device, ortc_why *why);

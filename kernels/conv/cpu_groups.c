@@ -16,12 +16,12 @@
 enum { SQUEEZED, PIECES, POINT };
 
 typedef struct group_state {
-    ortc_conv_state conv;
     int way;
     uint32_t n_in;
     int32_t port[ORTC_PW_INPUTS]; /* of the Conv's inputs: the group's; -1: left out */
     int32_t factor;               /* the group's input, -1: none */
     uint32_t y, mean;             /* its outputs */
+    ortc_conv_state conv;         /* as far as it has something */
 } group_state;
 
 /* ---- The group ----------------------------------------------------------------------------------------- */
@@ -110,7 +110,7 @@ static int suits(const ortc_node *conv, int way)
     const ortc_dtype type = ports[0].dtype;
     int64_t dims[3][5];
     ortc_view v[3];
-    ortc_window window;
+    ortc_conv_window window;
     ortc_conv_geometry g;
     ortc_blocked_depthwise_plan d;
     ortc_blocked_plan b;
@@ -118,7 +118,7 @@ static int suits(const ortc_node *conv, int way)
     if (!takes_type(type, way)) return 0;
     for (int i = 0; i < 3; i++)
         if (ports[i].dtype != type || !read_extents(&ports[i], dims[i], &v[i])) return 0;
-    if (ortc_window_read(conv, -1, &window, &attribute)) return 0;
+    if (ortc_conv_window_read(conv, &window, &attribute)) return 0;
     ortc_conv_read_windows(&window, ortc_node_int(conv, "group", 1), v, &v[2], &g);
     if (g.images == 0) g.images = 1;
     if (way == SQUEEZED) return ortc_blocked_depthwise_plan_init(&g, type, 1, &d);
@@ -139,20 +139,18 @@ static ortc_status supports(int way, const ortc_node *n, const ortc_device *devi
 
 static ortc_status prepare(int way, const ortc_node *n, ortc_prep *prep, void **out)
 {
-    group_state *s = malloc(sizeof *s);
-    const ortc_node *conv = s ? read_group(n, way, s) : NULL;
-    void *state = NULL;
-    ortc_status status = conv ? ortc_conv_prepare(conv, ORTC_TAIL_ALL & ~(uint32_t)ORTC_TAIL_SCALE, prep,
-                                                  &state)
-                              : ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the group");
-    if (status) {
-        free(s);
-        return status;
+    group_state s, *to;
+    void *state;
+    ORTC_TRY(
+        ortc_conv_prepare(read_group(n, way, &s), ORTC_TAIL_ALL & ~(uint32_t)ORTC_TAIL_SCALE, prep, &state));
+    const size_t before = offsetof(group_state, conv), bytes = ortc_conv_state_bytes(state);
+    if ((to = malloc(before + bytes))) {
+        memcpy(to, &s, before);
+        memcpy(&to->conv, state, bytes);
     }
-    memcpy(&s->conv, state, sizeof s->conv);
     free(state);
-    *out = s;
-    return ORTC_OK;
+    *out = to;
+    return to ? ORTC_OK : ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the group");
 }
 
 /* The Conv's inputs, ORTC_PW_INPUTS of them. */

@@ -41,25 +41,22 @@ ortc_status ortc_conv_integer_supports(const ortc_node *n, const ortc_device *de
     const char *reason;
     ortc_int_tail tail;
     (void)device;
-    return ortc_int_tail_init(n, 1, &tail, &reason) ? ORTC_OK : ortc_no(why, "%s", reason);
+    return ortc_conv_has_room(n, &reason) && ortc_int_tail_init(n, 1, &tail, &reason)
+               ? ORTC_OK
+               : ortc_no(why, "%s", reason);
 }
 
 ortc_status ortc_conv_integer_prepare(const ortc_node *n, ortc_prep *prep, void **out)
 {
     const char *attribute, *wrong;
-    conv_state *s = calloc(1, sizeof *s);
-    if (!s) return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
-    s->group = ortc_node_int(n, "group", 1);
-    wrong = ortc_window_read(n, -1, &s->window, &attribute);
-    if (wrong) {
-        free(s);
+    conv_state s = {.group = ortc_node_int(n, "group", 1)};
+    if ((wrong = ortc_conv_window_read(n, &s.window, &attribute)))
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
-    }
-    if (!ortc_int_tail_init(n, 1, &s->tail, &wrong)) {
-        free(s);
-        return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
-    }
-    *out = s;
+    if (!ortc_int_tail_init(n, 1, &s.tail, &wrong)) return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
+    const size_t bytes = offsetof(conv_state, tail) + ortc_int_tail_bytes(&s.tail);
+    if (!(*out = malloc(bytes)))
+        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
+    memcpy(*out, &s, bytes);
     return ORTC_OK;
 }
 

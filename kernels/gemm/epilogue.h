@@ -8,6 +8,8 @@
 #ifndef ORTC_KERNELS_GEMM_EPILOGUE_H
 #define ORTC_KERNELS_GEMM_EPILOGUE_H
 
+#include <stddef.h>
+
 #include "kernels/elementwise/program.h"
 #include "kernels/gemm/product.h"
 #include "kernels/gemm/tail.h"
@@ -26,6 +28,11 @@ typedef struct ortc_tail_spec {
     ortc_pw_code rest;   /* to f32, or to bytes */
     ortc_pw_code stored; /* the same, to the operator's type of 16 bits; else nothing */
 } ortc_tail_spec;
+/* So much of it is ever read. */
+static inline size_t ortc_tail_spec_bytes(const ortc_tail_spec *t)
+{
+    return t->has_rest ? sizeof *t : offsetof(ortc_tail_spec, rest);
+}
 
 /* Fills `out` from a node's epilogue, if it has one. axis: of the channels in the node's output; may: what
  * is done on registers (ORTC_TAIL_*). 0 if it is not done here, and *why says what is not. */

@@ -139,6 +139,11 @@ typedef struct ortc_int_tail {
     uint8_t lies[ORTC_PW_INPUTS];
     ortc_pw_code rest;
 } ortc_int_tail;
+/* So much of it is ever read. */
+static inline size_t ortc_int_tail_bytes(const ortc_int_tail *t)
+{
+    return t->has_rest ? sizeof *t : offsetof(ortc_int_tail, rest);
+}
 
 /* Reads the epilogue of a node whose sums are i32 (none: the sums are the result). axis: of the channels in
  * the result. 0: not done here, *why says what. */
