@@ -7,7 +7,7 @@
 #define MANY_WEIGHTS 2           /* times as many bytes as patches */
 #define OWN_BYTES (7 << 18)      /* of what they then transform: in L2 */
 #define TASKS 16                 /* batches that are enough tasks by themselves, */
-#define TASKS_FEW 8              /* for few threads, if each goes over weights for two of the widest tiles */
+#define TASKS_WIDE 8             /* if weights come for two of the widest tiles, and three in four threads */
 #define SHARED_BYTES (64 << 20)  /* of what is transformed first */
 #define SCRATCH_BYTES (16 << 20) /* of the same for one thread, in pieces */
 #define MOST_CHANNELS (1 << 16)
@@ -57,8 +57,8 @@ static void make_batches(ortc_winograd_plan *p, uint32_t threads)
                                (int64_t)sizeof(float);
     p->batch = max64(1, min64(L2_BYTES / tile_bytes, MOST_BATCH) / most) * most;
     p->batches = ceil_div(p->count, p->batch);
-    const int few = threads && threads <= FEW_THREADS && p->batch >= 2 * most;
-    p->together = p->batches < (few ? TASKS_FEW : TASKS);
+    const int64_t each = max64(TASKS_WIDE, (int64_t)threads * 3 / 4);
+    p->together = p->batches < (threads && p->batch >= 2 * most ? min64(each, TASKS) : TASKS);
     if (p->together) {
         const int64_t parts = ceil_div(p->outs, p->wide);
         p->batch = MOST_BATCH / most * most;
