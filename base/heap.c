@@ -13,7 +13,7 @@
 #include "sanitize.h"
 
 #define SLAB_BYTES (2 * ORTC_HEAP_MOST) /* of addresses */
-#define WORTH ((size_t)512 << 10)       /* so much is worth a huge page, */
+#define WORTH ((size_t)1024 << 10)      /* so much is worth a huge page, */
 #define FILLED ((size_t)64 << 10)       /* else so much comes at a time */
 enum { KEPT = 2 }; /* huge pages without a block that stay, or an eighth of those with one */
 

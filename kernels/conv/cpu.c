@@ -1,4 +1,4 @@
-/* Conv on the cpu provider, f32, f16 and bf16, summed in f32, any number of spatial dims, groups, strides,
+/* Conv on the cpu provider, f32, f16 and bf16, summed in f32, up to eight spatial dims, any groups, strides,
  * dilations and pads.
  *
  * Kernels of their own, of which the cheapest for the shapes at hand is chosen (ortc_kernel.choose):

@@ -2,7 +2,7 @@
 """ortc, onnxruntime and OpenVINO alternately on the networks of tests/models/networks.py, or on files: build/venv/bin/python tests/bench/peers.py BUILD
 
 Needs numpy, onnx and onnxruntime; OpenVINO is left out where it is not installed (pip install openvino). For each network and number of
-threads: milliseconds of a run (medians; a round is about half a second of each in turn), milliseconds from the begin of the process, imports
+threads: milliseconds of a run (medians, or --percentile; a round is about half a second of each in turn), milliseconds from the begin of the process, imports
 left out, to the first result and what of it is not that run, ortc's second run, which packs large weights for good, MiB of memory at most
 above that at the begin, and of each the ratio of the best peer's to ortc's: above 1 ortc is better. "floor" is the time that the products'
 operations take at the machine's peak (of fused multiply-adds in f32), or the reading of the weights, whichever is longer, and its share of
@@ -61,8 +61,15 @@ class Runner:
         self.process.stderr.close()
 
 
-def alternate(commands: dict[str, list[str]], rounds: int, seconds: float, starts: int) -> dict[str, dict[str, float]]:
-    """Of each runtime: latency, first, beside (the first result less a run) and second (run) in milliseconds, memory in MiB; or "failed"."""
+def quantile(values: list[float], q: float) -> float:
+    """Between neighbours, linearly; 0.5: the median."""
+    ordered, at = sorted(values), q * (len(values) - 1)
+    low = int(at)
+    return ordered[low] + (at - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low])
+
+
+def alternate(commands: dict[str, list[str]], rounds: int, seconds: float, starts: int, percentile: float = 50) -> dict[str, dict[str, float]]:
+    """Of each runtime: latency (that percentile of its runs), first, beside (the first result less a run) and second (run) in milliseconds, memory in MiB; or "failed"."""
     told: dict[str, dict] = {name: {} for name in commands}
     runners: dict[str, Runner] = {}
     firsts: dict[str, list[float]] = {name: [] for name in commands}
@@ -94,7 +101,7 @@ def alternate(commands: dict[str, list[str]], rounds: int, seconds: float, start
             if turn:
                 times[name] += got
     for name, runner in runners.items():
-        latency, first = statistics.median(times[name]) / 1e3, statistics.median(firsts[name])
+        latency, first = quantile(times[name], percentile / 100) / 1e3, statistics.median(firsts[name])
         told[name] = {"latency": latency, "first": first, "beside": max(first - latency, 0.01), "second": second[name], "memory": runner.ask(0)[0] / 1024}
         runner.close()
     return told
@@ -199,7 +206,7 @@ def measured(a: argparse.Namespace, network: Network, machine: Machine) -> list[
         slim = onnx.ModelProto(graph=onnx.GraphProto(input=model.graph.input, output=model.graph.output))
         del model
         for threads in a.threads:
-            told = alternate(commands(a, network, slim, feeds, folder, threads), a.rounds, a.seconds, a.starts)
+            told = alternate(commands(a, network, slim, feeds, folder, threads), a.rounds, a.seconds, a.starts, a.percentile)
             ran = [p for p in a.peers if "failed" not in told[p]]
             row = {"group": network.group, "network": network.name, "threads": threads, "floor": floors[threads], **told}
             if "failed" not in told["ortc"] and ran:
@@ -252,6 +259,7 @@ def main(among: tuple[Network, ...] = networks.NETWORKS) -> int:
     words.add_argument("--threads", default="1,2", type=lambda t: [int(n) for n in t.split(",")])
     words.add_argument("--rounds", type=int, default=7)
     words.add_argument("--seconds", type=float, default=0.5, help="of a round of one runtime")
+    words.add_argument("--percentile", type=float, default=50, help="of the runs of each runtime that is its latency: a low one where others take a part of the processors at times")
     words.add_argument("--starts", type=int, default=3, help="processes for the time to the first result")
     words.add_argument("--peers", default="", type=lambda t: t.split(",") if t else [])
     words.add_argument("--processor", action="store_true", help="latency is time of the processor: for one thread, where others are at work")
