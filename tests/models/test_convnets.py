@@ -147,6 +147,30 @@ def rows(stride: int, kernel: int, residual: bool) -> str | None:
     return same(model, 62, ["cpu", "--choose", "*=@acdb"], ["cpu", "--no-fusion"], ["cpu", "--threads", "1"])
 
 
+def ranks() -> str | None:
+    """Inputs of no known rank: the cpu runs what kernel_shape gives up to eight dims, ref any other; a rank that is not its length is refused."""
+    said = []
+    for kernel, x, w, provider in [([3, 3], [1, 2, 5, 5], [3, 2, 3, 3], "cpu"), ([], [1, 2, 5, 5], [3, 2, 3, 3], "ref"),
+                                   ([1] * 9, [1, 2, *[1] * 7, 3, 3], [2, 2, *[1] * 9], "ref"), ([1], [1, 2, 5, 5], [3, 2, 1, 1], None)]:  # fmt: skip
+        node = onnx.helper.make_node("Conv", ["x", "w"], ["y"], **({"kernel_shape": kernel} if kernel else {}))
+        model = convnets.make([node], [convnets.value(n, convnets.F32, None) for n in "xw"], [convnets.value("y", convnets.F32, None)], [])
+        made = np.random.default_rng(7)
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(model, f"{folder}/m.onnx")
+            for name, shape in (("x", x), ("w", w)):
+                np.save(f"{folder}/{name}.npy", made.standard_normal(shape).astype(np.float32))
+            run = [ORTC, "run", f"{folder}/m.onnx", "-q", "-i", f"x={folder}/x.npy", "-i", f"w={folder}/w.npy", "--provider"]
+            done = [subprocess.run([*run, p, "-o", f"{folder}/{p}.npy"], capture_output=True, text=True, timeout=120) for p in ("ref", "cpu")]
+            placed = subprocess.run([ORTC, "info", f"{folder}/m.onnx", "--placement", "--provider", "cpu"], capture_output=True, text=True, check=True).stdout
+            results = [np.load(f"{folder}/{p}.npy") for p in ("ref", "cpu") if provider]
+        if any((d.returncode == 0) != bool(provider) or (not provider and "kernel_shape" not in d.stderr) for d in done):
+            said.append(f"{kernel}: {[(d.returncode, d.stderr) for d in done]}")
+        elif provider and (placed.splitlines()[1].split()[3] != provider or not np.allclose(*results, rtol=1e-5, atol=1e-5)):
+            said.append(f"{kernel}: {placed}")
+    return "; ".join(said) or None
+
+
+check("dims that no type says", ranks)
 check("blocks of two sizes", two_blocks)
 check("rows of pixels", lambda: rows(1, 3, False))
 check("rows of pixels: two apart, and wide windows", lambda: rows(2, 7, False))
