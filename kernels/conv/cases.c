@@ -127,6 +127,8 @@ const ortc_case ortc_cases_conv[] = {
      "pads=[0,0,0,0,0,0,0,1,1,0,0,0,0,0,0,0,0,0] strides=[1,1,1,1,1,1,1,1,2]"},
     {"ConvInteger", "u8[1,2,1,2,1,2,1,2,3,3] i8[3,2,1,2,1,1,1,2,2,3]! u8[]={7}", ""},
     {"ConvInteger", "u8[1,2,1,2,1,2,1,2,1,3,3] i8[3,2,1,2,1,1,1,2,1,2,3]! u8[]={7}", ""},
+    /* nine batches of Winograd's tiles: few threads transform each its own, more all of them first */
+    {"Conv", "f32[2,32,60,60] f32[17,32,3,3]! f32[17]", "pads=[1,1,1,1]", .tolerance = 8},
     /* nothing, and what is not a number */
     {"Conv", "T[0,3,5,5] T[4,3,3,3]!", "", BY_F32, .needs = NEED},
     {"Conv", "f32[1,0,5,5] f32[4,0,3,3] f32[4]", "pads=[1,1,1,1]"},

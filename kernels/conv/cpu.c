@@ -106,18 +106,29 @@ ortc_status ortc_conv_supports_wider(const ortc_node *n, const ortc_device *devi
     return supports(n, ORTC_TAIL_ALL | (ortc_conv_may_widen(n) ? ORTC_TAIL_WIDER : 0), why);
 }
 
-ortc_status ortc_conv_prepare(const ortc_node *n, uint32_t may, ortc_prep *prep, void **out)
+ortc_status ortc_conv_keep(const void *state, size_t bytes, ortc_prep *prep, void **out)
 {
-    const char *attribute, *wrong;
-    ortc_conv_state s = {.group = ortc_node_int(n, "group", 1)};
-    if ((wrong = ortc_conv_window_read(n, &s.window, &attribute)))
-        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
-    if (!read_epilogue(n, may, &s.tail, &wrong)) return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
-    const size_t bytes = ortc_conv_state_bytes(&s);
     if (!(*out = malloc(bytes)))
         return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
-    memcpy(*out, &s, bytes);
+    memcpy(*out, state, bytes);
     return ORTC_OK;
+}
+
+ortc_status ortc_conv_read_state(const ortc_node *n, uint32_t may, ortc_prep *prep, ortc_conv_state *out)
+{
+    const char *attribute, *wrong;
+    out->group = ortc_node_int(n, "group", 1);
+    if ((wrong = ortc_conv_window_read(n, &out->window, &attribute)))
+        return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
+    return read_epilogue(n, may, &out->tail, &wrong) ? ORTC_OK
+                                                     : ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
+}
+
+ortc_status ortc_conv_prepare(const ortc_node *n, uint32_t may, ortc_prep *prep, void **out)
+{
+    ortc_conv_state s;
+    ORTC_TRY(ortc_conv_read_state(n, may, prep, &s));
+    return ortc_conv_keep(&s, ortc_conv_state_bytes(&s), prep, out);
 }
 
 /* ---- Geometry ------------------------------------------------------------------------------------------ */

@@ -27,7 +27,10 @@ ortc_status ortc_conv_supports(const ortc_node *n, const ortc_device *device, or
  * operator's type. */
 int ortc_conv_may_widen(const ortc_node *n);
 ortc_status ortc_conv_supports_wider(const ortc_node *n, const ortc_device *device, ortc_why *why);
+/* A kernel's state that is read in its first bytes alone: a copy of these. Owner: free(). */
+ortc_status ortc_conv_keep(const void *state, size_t bytes, ortc_prep *prep, void **out_state);
 /* may: what of an epilogue the kernel does on registers, ORTC_TAIL_*. */
+ortc_status ortc_conv_read_state(const ortc_node *n, uint32_t may, ortc_prep *prep, ortc_conv_state *out);
 ortc_status ortc_conv_prepare(const ortc_node *n, uint32_t may, ortc_prep *prep, void **out_state);
 
 /* The numbers of X and W, `ins`, and Y. */

@@ -139,18 +139,10 @@ static ortc_status supports(int way, const ortc_node *n, const ortc_device *devi
 
 static ortc_status prepare(int way, const ortc_node *n, ortc_prep *prep, void **out)
 {
-    group_state s, *to;
-    void *state;
-    ORTC_TRY(
-        ortc_conv_prepare(read_group(n, way, &s), ORTC_TAIL_ALL & ~(uint32_t)ORTC_TAIL_SCALE, prep, &state));
-    const size_t before = offsetof(group_state, conv), bytes = ortc_conv_state_bytes(state);
-    if ((to = malloc(before + bytes))) {
-        memcpy(to, &s, before);
-        memcpy(&to->conv, state, bytes);
-    }
-    free(state);
-    *out = to;
-    return to ? ORTC_OK : ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the group");
+    group_state s;
+    const ortc_node *conv = read_group(n, way, &s);
+    ORTC_TRY(ortc_conv_read_state(conv, ORTC_TAIL_ALL & ~(uint32_t)ORTC_TAIL_SCALE, prep, &s.conv));
+    return ortc_conv_keep(&s, offsetof(group_state, conv) + ortc_conv_state_bytes(&s.conv), prep, out);
 }
 
 /* The Conv's inputs, ORTC_PW_INPUTS of them. */

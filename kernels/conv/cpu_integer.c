@@ -53,11 +53,7 @@ ortc_status ortc_conv_integer_prepare(const ortc_node *n, ortc_prep *prep, void 
     if ((wrong = ortc_conv_window_read(n, &s.window, &attribute)))
         return ortc_prep_fail(prep, ORTC_INVALID_MODEL, "attribute %s %s", attribute, wrong);
     if (!ortc_int_tail_init(n, 1, &s.tail, &wrong)) return ortc_prep_fail(prep, ORTC_INTERNAL, "%s", wrong);
-    const size_t bytes = offsetof(conv_state, tail) + ortc_int_tail_bytes(&s.tail);
-    if (!(*out = malloc(bytes)))
-        return ortc_prep_fail(prep, ORTC_OUT_OF_MEMORY, "no memory for the attributes");
-    memcpy(*out, &s, bytes);
-    return ORTC_OK;
+    return ortc_conv_keep(&s, offsetof(conv_state, tail) + ortc_int_tail_bytes(&s.tail), prep, out);
 }
 
 /* ---- Choosing ------------------------------------------------------------------------------------------ */

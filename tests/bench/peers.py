@@ -61,13 +61,6 @@ class Runner:
         self.process.stderr.close()
 
 
-def quantile(values: list[float], q: float) -> float:
-    """Between neighbours, linearly; 0.5: the median."""
-    ordered, at = sorted(values), q * (len(values) - 1)
-    low = int(at)
-    return ordered[low] + (at - low) * (ordered[min(low + 1, len(ordered) - 1)] - ordered[low])
-
-
 def alternate(commands: dict[str, list[str]], rounds: int, seconds: float, starts: int, percentile: float = 50) -> dict[str, dict[str, float]]:
     """Of each runtime: latency (that percentile of its runs), first, beside (the first result less a run) and second (run) in milliseconds, memory in MiB; or "failed"."""
     told: dict[str, dict] = {name: {} for name in commands}
@@ -101,7 +94,7 @@ def alternate(commands: dict[str, list[str]], rounds: int, seconds: float, start
             if turn:
                 times[name] += got
     for name, runner in runners.items():
-        latency, first = quantile(times[name], percentile / 100) / 1e3, statistics.median(firsts[name])
+        latency, first = float(np.percentile(times[name], percentile)) / 1e3, statistics.median(firsts[name])
         told[name] = {"latency": latency, "first": first, "beside": max(first - latency, 0.01), "second": second[name], "memory": runner.ask(0)[0] / 1024}
         runner.close()
     return told
