@@ -113,7 +113,7 @@ static void find_nodes(ortc_processors *n, const char *sys)
     const char *at = online;
     long first, last;
     snprintf(path, sizeof path, "%s/devices/system/node/online", sys);
-    if (read_text(path, online, sizeof online))
+    if (read_text(path, online, sizeof online) && strpbrk(online, "-,")) /* one has them all */
         while (next_range(&at, &first, &last))
             for (long node = first; node <= last && n->n_nodes < ORTC_MAX_NODES; node++) {
                 bool ours = false;
@@ -215,8 +215,8 @@ static uint32_t group_quota(const char *root, const char *path, bool v2)
     if (v2) /* "max 100000" does not parse: no quota */
         return sscanf(text, "%lld %lld", &quota, &period) == 2 ? quota_threads(quota, period) : UINT32_MAX;
     snprintf(file, sizeof file, "%s%s/cpu.cfs_period_us", root, path);
-    if (!read_text(file, period_text, sizeof period_text) || sscanf(text, "%lld", &quota) != 1 ||
-        sscanf(period_text, "%lld", &period) != 1)
+    if (*text == '-' || !read_text(file, period_text, sizeof period_text) ||
+        sscanf(text, "%lld", &quota) != 1 || sscanf(period_text, "%lld", &period) != 1)
         return UINT32_MAX;
     return quota_threads(quota, period);
 }
@@ -226,6 +226,7 @@ static uint32_t group_quota(const char *root, const char *path, bool v2)
 static uint32_t walk_quota(const char *root, char *path, bool v2)
 {
     uint32_t least = UINT32_MAX, here;
+    if (strcmp(path, "/") == 0) *path = 0; /* it is the root */
     for (;;) {
         char *slash = strrchr(path, '/');
         here = group_quota(root, path, v2);

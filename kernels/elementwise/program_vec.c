@@ -160,10 +160,10 @@ VFN vf32 gelu(vf32 x)
     return v_mul(v_mul(x, v_set_f32(.5f)), v_add(erf, v_set_f32(1)));
 }
 
-VFN vf32 hard_swish(vf32 x)
+VFN vf32 hard_swish(vf32 x) /* NaN by its last product */
 {
     const vf32 line = v_add(v_mul(x, v_set_f32((float)(1.0 / 6))), v_set_f32(.5f));
-    return v_mul(x, v_min_nan(v_max_nan(line, v_set_f32(0)), v_set_f32(1)));
+    return v_mul(x, v_min(v_max(line, v_set_f32(0)), v_set_f32(1)));
 }
 
 /* An integer that is a number to 8 bits; of NaN 0, as of a cast. */
