@@ -214,9 +214,10 @@ static uint32_t group_quota(const char *root, const char *path, bool v2)
     if (!read_text(file, text, sizeof text)) return UINT32_MAX;
     if (v2) /* "max 100000" does not parse: no quota */
         return sscanf(text, "%lld %lld", &quota, &period) == 2 ? quota_threads(quota, period) : UINT32_MAX;
+    if (*text == '-') return UINT32_MAX; /* there is none */
     snprintf(file, sizeof file, "%s%s/cpu.cfs_period_us", root, path);
-    if (*text == '-' || !read_text(file, period_text, sizeof period_text) ||
-        sscanf(text, "%lld", &quota) != 1 || sscanf(period_text, "%lld", &period) != 1)
+    if (!read_text(file, period_text, sizeof period_text) || sscanf(text, "%lld", &quota) != 1 ||
+        sscanf(period_text, "%lld", &period) != 1)
         return UINT32_MAX;
     return quota_threads(quota, period);
 }

@@ -121,15 +121,13 @@ VFN vf32 v_erf(vf32 x)
     return v_copysign(v_min(v_set_f32(1), v_mul(a, p)), x);
 }
 
-/* 1 / (1 + e^-x), left of -87, where that would overflow, e^x. The remainder is that of -x, negative: odd
- * powers change their signs. */
+/* 1 / (1 + e^-x), left of -87, where that would overflow, e^x. */
 VFN vf32 v_sigmoid(vf32 x)
 {
-    const vf32 a = v_min(v_set_f32(87), v_max(v_set_f32(-87), x)); /* NaN is second in both: it stays */
-    const vf32 shifted = v_fma(a, v_set_f32(-0x1.715476p+0f), V_SHIFTED), n = v_sub(shifted, V_SHIFTED);
-    const vf32 r = v_fma(n, v_set_f32(0x1.7f7d1cp-20f), v_fma(n, v_set_f32(0x1.62e4p-1f), a));
-    const vf32 p = V_P6(r, 1.f, -1.f, .49999994f, -.16666521f, .041668266f, -.0083686737f, .0013820634f);
-    const vf32 one = v_set_f32(1), y = v_div(one, v_fma(p, v_power_of(shifted), one));
+    const vf32 a = v_min(v_set_f32(87), v_max(v_set_f32(-87), v_neg(x))); /* NaN is second: it stays */
+    const vf32 shifted = v_fma(a, v_set_f32(0x1.715476p+0f), V_SHIFTED), n = v_sub(shifted, V_SHIFTED);
+    const vf32 p = V_EXP_P(v_exp_r(a, n), 1), one = v_set_f32(1);
+    const vf32 y = v_div(one, v_fma(p, v_power_of(shifted), one));
     const vm32 left = v_lt(x, v_set_f32(-87));
     if (__builtin_expect(v_any(left), 0)) return v_sel(left, v_exp_within(v_max(v_set_f32(-104), x)), y);
     return y;
