@@ -29,8 +29,9 @@ typedef struct task {
     int64_t plane, row, rows, column, pixels; /* of output */
     int64_t block, blocks;
     float *stage, *sums, *line, *wide;
-    int64_t second;  /* of pairs of a plain image: bytes to the second channel; 0: there is none */
-    int64_t *places; /* of what is taken once more */
+    int64_t second;      /* of pairs of a plain image: bytes to the second channel; 0: there is none */
+    int64_t lane, lanes; /* of uneven groups: the first channel's of a block of x; how many are laid out */
+    int64_t *places;     /* of what is taken once more */
     ortc_blocked_more more[ORTC_BLOCKED_PARTS];
 } task;
 
@@ -65,6 +66,17 @@ static phase phase_of(const task *t, int64_t q)
     return (phase){first, lo, hi > lo ? hi : lo};
 }
 
+/* n pixels of a block of an uneven group, `step` bytes apart, from one block of x and the next. */
+static void lay_lanes(const task *t, const char *from, size_t step, int64_t n, float *dst)
+{
+    const int64_t first = min64(t->lanes, ORTC_BLOCK - t->lane), rest = t->lanes - first, f32 = sizeof *dst;
+    const size_t to_step = (size_t)(ORTC_BLOCK * f32);
+    ortc_block_move((char *)dst, to_step, from + t->lane * f32, step, n, (size_t)(first * f32));
+    if (rest > 0)
+        ortc_block_move((char *)(dst + first), to_step, from + t->j->p->in_count * t->j->p->pixel, step, n,
+                        (size_t)(rest * f32));
+}
+
 /* That of one row, `src`, or NULL for one of padding. */
 static void fill_phase(const task *t, const char *src, const phase *f, float *dst)
 {
@@ -83,6 +95,8 @@ static void fill_phase(const task *t, const char *src, const phase *f, float *ds
         (p->type == ORTC_FLOAT_F32 ? p->pairs->lay_f32 : p->pairs->lay_bf16)((size_t)(hi - lo), from,
                                                                              (size_t)(s * p->pixel),
                                                                              dst + begin);
+    else if (hi > lo && p->uneven)
+        lay_lanes(t, from, (size_t)(s * p->pixel), hi - lo, dst + begin);
     else if (hi > lo)
         p->uk->widen[p->type]((size_t)(hi - lo), from, (size_t)(s * ORTC_BLOCK), dst + begin);
     if (end < all) memset(dst + end, zero, (all - end) * sizeof *dst);
@@ -127,12 +141,16 @@ static void fill_stage(task *t, int64_t g0, int64_t g1)
     phase phases[ORTC_BLOCKED_STRIDE];
     for (int64_t q = 0; q < p->phases; q++) phases[q] = phase_of(t, q);
     for (int64_t g = g0; g < g1; g++) {
+        int64_t at = (t->image * p->group + t->group) * planes + g * each;
+        if (p->uneven) {
+            const int64_t channel = t->group * p->channels + g * ORTC_BLOCK;
+            at = t->image * ortc_blocks_of(p->group * p->channels) + channel / ORTC_BLOCK;
+            t->lane = channel % ORTC_BLOCK, t->lanes = min64(p->channels - g * ORTC_BLOCK, ORTC_BLOCK);
+        }
         t->second = each > 1 && g * each + 1 < planes ? p->in_count * p->pixel : 0;
         for (int64_t d = 0; d < p->e.kernel[0]; d++) {
             const int64_t plane = t->plane * p->e.stride[0] - p->e.pad[0] + d * p->e.dilation[0];
-            const char *x = (const char *)t->j->a->x +
-                            (((t->image * p->group + t->group) * planes + g * each) * p->e.in[0] + plane) *
-                                p->e.in[1] * row_bytes;
+            const char *x = (const char *)t->j->a->x + (at * p->e.in[0] + plane) * p->e.in[1] * row_bytes;
             float *dst = t->stage + (g - g0) * p->plane + d * p->rows_in * p->row;
             for (int64_t i = 0; i < rows_in; i++, dst += p->row) {
                 const int64_t row = t->row * p->e.stride[1] - p->e.pad[1] + i * p->row_skip;
@@ -310,6 +328,13 @@ typedef struct pass {
     int64_t room, held, at;         /* pixels that may be apart, that are, and the first one's place in y */
 } pass;
 
+/* The first channel of block `block` of all groups. */
+static int64_t channel_of(const task *t, int64_t block)
+{
+    const ortc_blocked_plan *p = t->j->p;
+    return p->uneven ? t->group * p->filters + (block - t->group * p->outs) * ORTC_BLOCK : block * ORTC_BLOCK;
+}
+
 static void begin_pass(const task *t, int64_t plane, int64_t g0, int64_t g1, int64_t block, int64_t blocks,
                        pass *s)
 {
@@ -317,13 +342,14 @@ static void begin_pass(const task *t, int64_t plane, int64_t g0, int64_t g1, int
     const ortc_blocked_plan *p = j->p;
     const int leaves_out = p->in_place && p->leaves_out, last = g1 == p->ins,
               few = blocks == 1 && ortc_blocked_has_half(p) && block % p->outs + 1 == p->outs && !leaves_out,
-              half = j->half && last, straight = j->end.straight || half, joined = t->pixels == p->e.out[2];
+              half = j->half && last, straight = j->end.straight || half, joined = t->pixels == p->e.out[2],
+              apart = p->uneven || (!straight && p->chunks == 1);
     const int64_t most = (int64_t)(few ? p->uk->half_pixels : p->uk->most_pixels),
                   room = min64(p->held, joined ? t->rows * t->pixels : t->pixels),
                   kept_block = (p->chunks > 1 ? t->rows : 1) * t->pixels * ORTC_BLOCK,
-                  y_block = straight        ? p->out_count * ORTC_BLOCK
-                            : p->chunks > 1 ? kept_block
-                                            : room * ORTC_BLOCK;
+                  y_block = apart      ? room * ORTC_BLOCK
+                            : straight ? p->out_count * ORTC_BLOCK
+                                       : kept_block;
     *s = (pass){.g0 = g0,
                 .block = block,
                 .blocks = blocks,
@@ -331,7 +357,7 @@ static void begin_pass(const task *t, int64_t plane, int64_t g0, int64_t g1, int
                 .few = few,
                 .half = half,
                 .straight = straight,
-                .apart = !straight && p->chunks == 1,
+                .apart = apart,
                 .most = most,
                 .size = half ? 2 : 4,
                 .next = ahead_of(t, g0, g1, block, blocks, t->rows * ceil_div(t->pixels, most)),
@@ -351,7 +377,7 @@ static void begin_pass(const task *t, int64_t plane, int64_t g0, int64_t g1, int
                                   .w = weights_at(t, block, g0),
                                   .w_block = (size_t)(p->ins * p->taps * p->step * ORTC_BLOCK),
                                   .y_block = (size_t)y_block,
-                                  .bias = g0 == 0 ? j->a->bias + block * ORTC_BLOCK : NULL,
+                                  .bias = g0 == 0 ? j->a->bias + channel_of(t, block) : NULL,
                                   .sums_block = (size_t)(half ? kept_block : y_block),
                                   .half = half,
                                   .clip = last && straight && j->a->tail->act == ORTC_UK_ACT_CLIP,
@@ -363,14 +389,42 @@ static void begin_pass(const task *t, int64_t plane, int64_t g0, int64_t g1, int
     s->tile.wide_block = s->tile.groups * (size_t)(p->taps * p->step * ORTC_BLOCK);
 }
 
+/* n pixels of a block of an uneven group, `at` elements into a block of y, end in its lanes of y. */
+static void finish_lanes(const task *t, float *sums, int64_t n, int64_t channel, size_t lanes, int64_t at)
+{
+    const job *j = t->j;
+    const int64_t channels = j->p->group * j->p->filters, blocks = ortc_blocks_of(channels),
+                  lane = channel % ORTC_BLOCK;
+    const size_t f32 = sizeof *sums, step = ORTC_BLOCK * f32,
+                 unused = (size_t)(blocks * ORTC_BLOCK - channels),
+                 first = (size_t)min64((int64_t)lanes, ORTC_BLOCK - lane);
+    ortc_blocked_args here = *j->a;
+    here.y = sums;
+    ortc_blocked_end end = j->end;
+    end.a = &here;
+    ortc_blocked_finish(&end, sums, n, channel, lanes, 0);
+    float *y = (float *)j->a->y + (t->image * blocks + channel / ORTC_BLOCK) * j->p->out_count * ORTC_BLOCK +
+               at;
+    ortc_block_move((char *)(y + lane), step, (const char *)sums, step, n, first * f32);
+    if (lanes > first) {
+        y += j->p->out_count * ORTC_BLOCK;
+        ortc_block_move((char *)y, step, (const char *)(sums + first), step, n, (lanes - first) * f32);
+    }
+    if (unused && channel + (int64_t)lanes == channels)
+        ortc_block_move((char *)(y + ORTC_BLOCK - unused), step, NULL, 0, n, unused * f32);
+}
+
 /* n pixels, the first of which is element `at` of y; their sums of a block, or bf16, from `sums` on, `block`
  * elements apart. */
 static void finish(const task *t, const pass *s, char *sums, int64_t block, int64_t n, int64_t at)
 {
     const job *j = t->j;
     for (int64_t b = 0; b < s->blocks; b++, sums += block * s->size, at += j->p->out_count * ORTC_BLOCK) {
-        const int64_t channel = (s->block + b) * ORTC_BLOCK;
-        if (s->half)
+        const int64_t channel = channel_of(t, s->block + b);
+        if (j->p->uneven)
+            finish_lanes(t, (float *)(void *)sums, n, channel, s->lanes[b],
+                         at % (j->p->out_count * ORTC_BLOCK));
+        else if (s->half)
             clear_beyond((uint16_t *)(void *)sums, n, s->lanes[b]);
         else if (j->p->bytes)
             ortc_blocked_finish_bytes(&j->end, (int32_t *)(void *)sums, n, channel, s->lanes[b], at);

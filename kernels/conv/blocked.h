@@ -8,7 +8,9 @@
  * goes over the input channels in chunks whose weights for one tile stay in L2, and adds up in the output,
  * or in scratch. The rows that a chunk reads are laid out in scratch first, in f32, with the padding
  * around them and apart by their phase of the stride, so that everything behind sees neighbouring pixels
- * and no border: a copy for every 16 * taps * blocks multiplications. Taps that a whole row has beside the
+ * and no border: a copy for every 16 * taps * blocks multiplications. Groups of f32 that are no whole blocks
+ * are laid out as such, too, and their results go from scratch to their lanes of y: what one group has never
+ * meets another's, be it zeros or infinities. Taps that a whole row has beside the
  * image (far apart: a run of its pixels) are left out, of f32, of 16 bits where columns are far, and,
  * where they are many, of bytes. Where nothing is padded, strided or narrow, x is read where it lies, and
  * so is where all that is beside the image is left out (of 16 bits a chunk of it is widened as it lies);
@@ -40,6 +42,7 @@ typedef struct ortc_blocked_plan {
     int32_t type;                    /* ORTC_FLOAT_*, ORTC_BLOCKED_BYTES */
     int flip;                        /* bytes are s8 */
     int stem, in_place;
+    int uneven;                 /* of groups that are no whole blocks */
     int widened;                /* in place, but of 16 bits: all of an image's rows, as f32 in scratch */
     int far;                    /* tiles ask for what the next ones read where it lies */
     int leaves_out, by_columns; /* taps beside the image: those of whole rows; of runs of pixels, too */
@@ -48,7 +51,8 @@ typedef struct ortc_blocked_plan {
     int64_t ins, depth;  /* of a group: blocks of input (of a stem: channels), floats of the last one */
     int64_t channels;    /* of a group */
     int64_t pixel;       /* bytes of a pixel of x, in a block or a plane */
-    int64_t outs, lanes; /* blocks of output, channels of the last one */
+    int64_t outs, lanes; /* of a group: blocks of output, channels of the last one */
+    int64_t filters;     /* of a group */
     ortc_window_extents e;
     int64_t in_count, out_count, taps;
     int64_t chunk, chunks;       /* blocks of input that are added up at a time; how often */
@@ -99,6 +103,7 @@ int32_t ortc_blocked_weight_fill(const ortc_conv_geometry *g, ortc_dtype type, i
                                  void *dst, const ortc_product_threads *threads);
 
 /* x, y and residual (NULL: none) are of the plan's type; bias is [group * outs * 16] in f32, padded with 0.
+ * Of uneven groups there is no residual, nor a tail that reads what lies as y, and bias has 16 more.
  * residual may be y where a plan has one chunk (of Winograd's: where ends are not straight). Thread: any.
  * Returns 0 or what `parallel` returned. */
 typedef struct ortc_blocked_args {

@@ -344,7 +344,9 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
     const int stem = form == ORTC_BLOCKED_STEM || form == ORTC_BLOCKED_STEM_PAIRS;
     memset(p, 0, sizeof *p);
     if (g->images == 0 || f == 0 || c == 0 || g->out_count == 0 || g->kernel_count > 4096) return 0;
-    if (stem ? g->group > 1 || c > ORTC_STEM_CHANNELS : g->group > 1 && (c % ORTC_BLOCK || f % ORTC_BLOCK))
+    p->uneven = g->group > 1 && (c % ORTC_BLOCK || f % ORTC_BLOCK);
+    if (stem ? g->group > 1 || c > ORTC_STEM_CHANNELS
+             : p->uneven && (type != ORTC_F32 || form != ORTC_BLOCKED_DENSE))
         return 0;
     p->uk = ortc_blocked_uk_get();
     p->columns = ortc_columns_uk_select();
@@ -368,12 +370,12 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
         if (stem) p->ins = ceil_div(c, ORTC_BLOCKED_PAIR);
     }
     p->pixel = (stem ? 1 : ORTC_BLOCK) * type_bytes(p->type);
-    p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1;
+    p->outs = ceil_div(f, ORTC_BLOCK), p->lanes = (f - 1) % ORTC_BLOCK + 1, p->filters = f;
     p->in_count = g->in_count, p->out_count = g->out_count, p->taps = g->kernel_count;
     if (!ortc_conv_extents(g, &p->e)) return 0;
     if (!stem) ortc_conv_make_long(g, &p->e);
     find_left_out(p);
-    p->in_place = reads_in_place(p);
+    p->in_place = !p->uneven && reads_in_place(p);
     p->widened = p->in_place && is_narrow(p);
     /* Where a window has one row, rows between windows are left out; phases likewise. */
     p->row_skip = p->e.kernel[1] == 1 ? p->e.stride[1] : 1, p->row_step = p->e.stride[1] / p->row_skip;
@@ -384,6 +386,7 @@ int ortc_blocked_plan_init(const ortc_conv_geometry *g, ortc_dtype type, int for
         split(p, 0);
         if (!find_scratch(p)) return 0;
     }
+    if (p->uneven && p->chunks > 1) return 0;
     p->offset = malloc((size_t)p->taps * sizeof *p->offset);
     if (!p->offset) return 0;
     find_taps(p);

@@ -1,6 +1,6 @@
 /* Conv on the cpu provider, of values in blocks of 16 channels (kernels/common/blocks.h), in f32, f16 and
  * bf16: further candidates beside those of plain values (cpu.c):
- *   conv.blocked            windows over blocks, constant W; groups of whole blocks (blocked.h)
+ *   conv.blocked            windows over blocks, constant W; groups of whole blocks, of f32 any (blocked.h)
  *   conv.blocked_1x1        the same for windows of one element
  *   conv.blocked_depthwise  a filter for each channel, or groups of few (blocked_depthwise.h)
  *   conv.depthwise_rows     the same of pixels as rows of channels, which are neither plain nor in blocks
@@ -199,9 +199,26 @@ static int open_way(const ortc_conv_geometry *g, ortc_dtype type, int way, uint3
                               : ortc_blocked_plan_init(g, type, form_of(way), threads, &out->dense);
 }
 
+static int is_dense(const blocks_plan *b) { return b->way != DEPTHWISE && !pixels_of(b->way); }
+
 static void close_way(blocks_plan *b)
 {
-    if (b->way != DEPTHWISE && !pixels_of(b->way)) ortc_blocked_plan_deinit(&b->dense);
+    if (is_dense(b)) ortc_blocked_plan_deinit(&b->dense);
+}
+
+/* Whether something of the result's shape is read where results end. */
+static int reads_along(const ortc_conv_state *s)
+{
+    int yes = s->tail.residual >= 0;
+    for (uint32_t i = 1; s->tail.has_rest && i < s->tail.rest.n_in; i++)
+        yes |= s->tail.rest.in[i] && s->tail.lies[i] == ORTC_PW_FULL;
+    return yes;
+}
+
+/* Floats of bias, with what lies behind it. */
+static int64_t bias_count(const blocks_plan *b)
+{
+    return (ortc_blocks_of(b->channels) + (is_dense(b) && b->dense.uneven)) * ORTC_BLOCK;
 }
 
 /* The share of the rate of multiplications that register tiles of so many pixels reach: 0.95, if they have
@@ -258,7 +275,7 @@ static double pairs_clocks(const ortc_conv_geometry *g, const ortc_blocked_plan 
 }
 
 /* Clocks, in the measure of cpu.c: channels are rounded up to blocks; a vector that is laid out is 2, one of
- * results 0.8. */
+ * results 0.8, and 2 where it goes to its lanes. */
 double ortc_conv_dense_clocks(const ortc_conv_geometry *g, ortc_dtype type, const ortc_blocked_plan *d)
 {
     const int64_t row = d->flat ? d->rows * d->segment : d->segment;
@@ -274,7 +291,7 @@ double ortc_conv_dense_clocks(const ortc_conv_geometry *g, ortc_dtype type, cons
     const double share = g->images * g->out_count > 1 ? share_of_rate(d->uk, row, d->outs) : 0.95,
                  least = ortc_conv_least_clocks(g, type);
     if (d->pairs) return pairs_clocks(g, d, least * padded / share, tasks, vectors);
-    return least * ortc_blocked_seen(d) * padded / share + 2 * laid_out + 0.8 * vectors;
+    return least * ortc_blocked_seen(d) * padded / share + 2 * laid_out + (d->uneven ? 2 : 0.8) * vectors;
 }
 
 /* A tap of a depthwise window is two loads' time, a row of it 40; between far pixels a vector comes and goes
@@ -313,8 +330,12 @@ static ortc_status choose(int way, const ortc_conv_state *s, const ortc_question
                        : way == DEPTHWISE ? "groups are not of one channel and filter, or of 2, 4 or 8"
                        : way == ROWS      ? "not one channel and filter a group, or not whole blocks of them"
                        : pixels_of(way)   ? "not a window of 3x3 without strides and groups"
-                                          : "groups are not whole blocks, or too large",
+                                          : "groups are of 16 bits and no whole blocks, or too large",
                        ORTC_STEM_CHANNELS);
+    if (is_dense(&b) && b.dense.uneven && reads_along(s)) {
+        close_way(&b);
+        return ortc_no(why, "groups are not whole blocks, and results are joined with others");
+    }
     for (uint32_t i = 1; s->tail.has_rest && i < s->tail.rest.n_in; i++)
         if (s->tail.rest.in[i] && s->tail.lies[i] == ORTC_PW_FULL) o->in[i] = l;
     o->clocks = clocks_of(&g, &b);
@@ -346,7 +367,7 @@ static ortc_status plan_at(int way, const ortc_conv_state *s, ortc_plan *p, cons
         free(b);
         return status;
     }
-    size_t bias = (size_t)(ortc_blocks_of(b->channels) * ORTC_BLOCK) * sizeof(float);
+    size_t bias = (size_t)bias_count(b) * sizeof(float);
     if (at->factor) { /* and factors */
         b->weights = (int64_t)b->packed->bytes * (b->type == ORTC_F32 ? 1 : 2);
         bias += (size_t)g.images * ((size_t)b->weights + (size_t)(b->dense.ins * ORTC_BLOCK) * sizeof(float));
@@ -431,7 +452,7 @@ ortc_status ortc_conv_blocks_run(const ortc_conv_state *s, const void *pstate, o
     const ortc_product_threads threads = {ortc_call_parallel, call};
     const void *given = ortc_conv_data(at, ortc_conv_bias_port(&s->tail));
     float *bias = call->workspace;
-    const int64_t padded = ortc_blocks_of(b->channels) * ORTC_BLOCK;
+    const int64_t padded = bias_count(b);
     memset(bias, 0, (size_t)padded * sizeof *bias);
     if (given) ortc_convert_get()->widen[ortc_float_index(b->type)]((size_t)b->channels, given, bias);
     ortc_blocked_args args = {.x = at->in[0].data,

@@ -527,15 +527,15 @@ static void conv(ortc_edge *x, int64_t filters, int64_t window, int64_t group)
 
 /* The decisions for a table of shapes, plain before and behind: what is computed in blocks stands between two
  * Reorders, which small images are worth. Those of products depend on the width of a tile; 128 pixels in rest
- * 1 are the same for all. AMX, which takes others, is left out. */
+ * 1 are the same for all. Blocks know no windows of 65 x 65. AMX, which takes others, is left out. */
 Test(plan, conv_is_chosen_by_shape)
 {
     static const struct {
         int64_t channels, extent, filters, window, group;
         const char *kernel;
-    } table[] = {{32, 16, 32, 3, 32, "conv.depthwise"},     {12, 32, 12, 3, 4, "conv.columns"},
+    } table[] = {{32, 16, 32, 3, 32, "conv.depthwise"},     {12, 32, 12, 65, 4, "conv.columns"},
                  {64, 32, 64, 1, 1, "conv.pointwise"},      {64, 56, 64, 3, 1, "conv.winograd_4x4"},
-                 {128, 7, 128, 1, 1, "conv.turned"},        {128, 7, 4, 3, 2, "conv.columns"},
+                 {128, 7, 128, 1, 1, "conv.turned"},        {128, 7, 4, 65, 2, "conv.columns"},
                  {1024, 7, 1024, 1, 1, "conv.blocked_1x1"}, {64, 32, 64, 3, 16, "conv.blocked_depthwise"}};
     ortc_cpu_features_set_mask(~(uint32_t)ORTC_CPU_AMX);
     for (size_t i = 0; i < ORTC_LENGTH(table); i++) {
@@ -657,7 +657,7 @@ static ortc_status plan_chosen(const char *choice)
 
 Test(plan, a_choice_can_be_forced)
 {
-    conv(image(12, 32), 12, 3, 4);
+    conv(image(12, 32), 12, 65, 4);
     give(0, ORTC_F32, 4, (int64_t[]){1, 12, 32, 32});
     cr_assert_eq(ortc_graph_infer(g, &e), ORTC_OK);
     cr_assert_eq(plan_chosen("Relu=relu.fast"), ORTC_OK, "%s", e.text);
