@@ -12,6 +12,7 @@ typedef struct conv_job {
     const conv_state *state;
     const ortc_view *x, *w, *y, *x_zero, *w_zero, *bias;   /* NULL: none */
     const ortc_view *x_scale, *w_scale, *y_scale, *y_zero; /* NULL: the sum is the result */
+    double *xs, *ws;                                       /* of x and w, less their zeros */
     int64_t kernel_count, out_count, in_count; /* positions of the window; of a channel of Y, of X */
     int64_t pad[ORTC_SPATIAL_LIMIT];
 } conv_job;
@@ -41,11 +42,11 @@ static void conv_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
 {
     const conv_job *j = arg;
     const int64_t filters = j->y->dims[1], channels = j->w->dims[1];
-    const double x_zero = number(j->x_zero, 0, 0);
     for (int64_t at = begin; at < end; at++) {
         const int64_t m = at / j->out_count % filters, image = at / j->out_count / filters;
-        const int64_t x0 = (image * j->x->dims[1] + m / (filters / j->state->group) * channels) * j->in_count;
-        const double w_zero = number(j->w_zero, m, 0);
+        const double *x = j->xs +
+                          (image * j->x->dims[1] + m / (filters / j->state->group) * channels) * j->in_count,
+                     *w = j->ws + m * channels * j->kernel_count;
         int64_t o[ORTC_SPATIAL_LIMIT], rest = at % j->out_count;
         double sum = j->bias ? ortc_load_f64(j->bias->data, ORTC_I32, m) : 0;
         for (int32_t i = j->x->rank - 3; i >= 0; i--) {
@@ -55,9 +56,7 @@ static void conv_chunk(void *arg, int64_t begin, int64_t end, void *scratch)
         for (int64_t q = 0; q < j->kernel_count; q++) {
             const int64_t p = position(j, o, q);
             for (int64_t c = 0; c < channels && p >= 0; c++)
-                sum += (ortc_load_f64(j->x->data, j->x->dtype, x0 + c * j->in_count + p) - x_zero) *
-                       (ortc_load_f64(j->w->data, j->w->dtype, (m * channels + c) * j->kernel_count + q) -
-                        w_zero);
+                sum += x[c * j->in_count + p] * w[c * j->kernel_count + q];
         }
         if (!j->y_scale) {
             ortc_store_i64(j->y->data, ORTC_I32, at, (int64_t)sum);
@@ -86,6 +85,12 @@ static ortc_status conv_go(const conv_state *s, ortc_call *c, conv_job *j)
         j->out_count *= j->y->dims[i + 2];
         j->in_count *= j->x->dims[i + 2];
     }
+    j->xs = c->workspace, j->ws = ortc_ref_doubles(j->x, c->workspace);
+    double *end = ortc_ref_doubles(j->w, j->ws);
+    const double zero = number(j->x_zero, 0, 0);
+    const int64_t filter = j->w->dims[1] * j->kernel_count;
+    for (double *v = j->xs; v < j->ws; v++) *v -= zero;
+    for (double *v = j->ws; v < end; v++) *v -= number(j->w_zero, (v - j->ws) / filter, 0);
     return ortc_parallel(c, count, ortc_grain(4.0 * (double)j->kernel_count * (double)(j->w->dims[1] + 4)),
                          conv_chunk, j);
 }
@@ -124,11 +129,22 @@ static ortc_status qlinear_run(const void *state, const void *pstate, ortc_call 
     return conv_go(state, c, &j);
 }
 
+static ortc_status integer_plan(const void *state, ortc_plan *p, void **out)
+{
+    return ortc_ref_conv_room(p, 1);
+}
+static ortc_status qlinear_plan(const void *state, ortc_plan *p, void **out)
+{
+    return ortc_ref_conv_room(p, 3);
+}
+
 const ortc_kernel ortc_ref_conv_integer = {.size = ORTC_SIZED(ortc_kernel),
                                            .name = "conv_integer.ref",
                                            .prepare = ortc_ref_conv_prepare,
+                                           .plan = integer_plan,
                                            .run = integer_run};
 const ortc_kernel ortc_ref_qlinear_conv = {.size = ORTC_SIZED(ortc_kernel),
                                            .name = "qlinear_conv.ref",
                                            .prepare = ortc_ref_conv_prepare,
+                                           .plan = qlinear_plan,
                                            .run = qlinear_run};

@@ -13,9 +13,10 @@
  * With a plugin its provider runs the cases, on the device as spelled; sim must give ref's bits.
  *
  *   cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING | --level all]]
- *         [--largest N] [--every N] [--dump DIR] [-v]
+ *         [--needs WHAT] [--largest N] [--every N] [--dump DIR] [-v]
  *
  * --largest: cases with more than N elements in all inputs are skipped, for a GPU that is emulated.
+ * --needs: an instruction set, or bf16 (products of it), without which there is nothing to do.
  * --every: each Nth case alone, for builds that are slow; a line of the table has many, one for each type.
  */
 #include <stdio.h>
@@ -341,19 +342,26 @@ static tally run_level(const char *self, const char *level)
     return t;
 }
 
+#define LEVEL(isa, needs, unused) {#isa, needs},
+static const struct {
+    const char *name;
+    uint32_t needs;
+} levels[] = {{"best", 0}, ORTC_EACH_ISA(LEVEL, 0)};
+
 /* The plainest instruction set first. */
 static tally run_levels(const char *self)
 {
-#define LEVEL(isa, needs, unused) {#isa, needs},
-    static const struct {
-        const char *name;
-        uint32_t needs;
-    } levels[] = {{"best", 0}, ORTC_EACH_ISA(LEVEL, 0)};
+    const uint32_t detected = ortc_cpu_features_detected();
     tally all = {0};
     for (size_t i = sizeof levels / sizeof *levels; i-- > 0;) {
-        if (levels[i].needs & ~ortc_cpu_features_detected()) {
+        int known;
+        if (levels[i].needs & ~detected) {
             printf("this machine has no %s\n", levels[i].name);
             all.skipped++;
+            continue;
+        }
+        if (i > 0 && !(detected & ~ortc_cpu_level_mask(levels[i].name, &known))) {
+            printf("%s is this machine's best\n", levels[i].name);
             continue;
         }
         const tally t = run_level(self, levels[i].name);
@@ -362,6 +370,15 @@ static tally run_levels(const char *self)
         all.skipped += t.skipped;
     }
     return all;
+}
+
+static bool machine_has(const char *what)
+{
+    const uint32_t has = ortc_cpu_features_detected();
+    if (!strcmp(what, "bf16")) return has & (ORTC_CPU_AMX | ORTC_CPU_AVX512_BF16);
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (!strcmp(what, levels[i].name)) return !(levels[i].needs & ~has);
+    return false;
 }
 
 static tally run_both(const char *self)
@@ -378,7 +395,7 @@ int main(int argc, char **argv)
         if (!strcmp(argv[i], "--help")) {
             printf("cases [--plugin PATH] [--family NAME] [--op NAME] [--provider NAME [--device SPELLING | "
                    "--level all]] "
-                   "[--largest N] [--every N] [--dump DIR] [-v]\n");
+                   "[--needs WHAT] [--largest N] [--every N] [--dump DIR] [-v]\n");
             return 0;
         }
         if (!strcmp(argv[i], "-v"))
@@ -409,7 +426,11 @@ int main(int argc, char **argv)
             options.dump = argv[++i];
         else if (!strcmp(argv[i], "--level"))
             options.level = argv[++i];
-        else {
+        else if (!strcmp(argv[i], "--needs")) {
+            if (machine_has(argv[++i])) continue;
+            printf("this machine has no %s\n0 passed, 0 failed, 1 skipped\n", argv[i]);
+            return 0;
+        } else {
             fprintf(stderr, "unknown option %s\n", argv[i]);
             return 2;
         }
@@ -426,12 +447,12 @@ int main(int argc, char **argv)
     char self[4096];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n < 0 ? 0 : n] = 0;
-    const bool levels = options.level && !strcmp(options.level, "all");
-    if (levels && options.provider && strcmp(options.provider, "cpu")) {
+    const bool every_level = options.level && !strcmp(options.level, "all");
+    if (every_level && options.provider && strcmp(options.provider, "cpu")) {
         fprintf(stderr, "--level all is of cpu\n");
         return 2;
     }
-    const tally t = !options.provider ? run_both(self) : levels ? run_levels(self) : run_all();
+    const tally t = !options.provider ? run_both(self) : every_level ? run_levels(self) : run_all();
     printf("%zu passed, %zu failed, %zu skipped\n", t.passed, t.failed, t.skipped);
     return t.failed != 0;
 }
