@@ -25,6 +25,7 @@ typedef struct conv {
     ortc_dtype type;
     int stem, depthwise, wide, residual, winograd; /* pixels a side of a tile, 0: not */
     int pairs;                                     /* of bf16, or of f32 rounded */
+    int uneven;                                    /* groups are no whole blocks: nothing is read along y */
     int far;                                       /* as if images were large, where they are read in place */
     const ortc_tiled_uk *tiles;                    /* NULL: not on tiles */
     int kind;                                      /* ORTC_TILED_* */
@@ -49,7 +50,7 @@ static double rounded(rng *r, ortc_dtype t)
     return ortc_load_f64(one, t, 0);
 }
 
-/* A rest of an epilogue: x / 2 + channel[1] + full[2], not 0 at 0. */
+/* A rest of an epilogue: x / 2 + channel[1] + full[2], or twice the channel's, not 0 at 0. */
 static void add_rest(conv *c)
 {
     ortc_pw_builder b = {.size = sizeof b, .n_in = 3};
@@ -58,7 +59,8 @@ static void add_rest(conv *c)
     const int32_t x = ortc_pw_load(&b, 0, ORTC_F32);
     const int32_t half = ortc_pw_2(&b, ORTC_PW_MUL, x, ortc_pw_const(&b, x, 0.5));
     const int32_t sum = ortc_pw_2(&b, ORTC_PW_ADD, half, ortc_pw_load(&b, 1, ORTC_F32));
-    program_finish(&b, ortc_pw_2(&b, ORTC_PW_ADD, sum, ortc_pw_load(&b, 2, c->type)), ORTC_F32, &space);
+    program_finish(&b, ortc_pw_2(&b, ORTC_PW_ADD, sum, ortc_pw_load(&b, c->uneven ? 1 : 2, c->type)),
+                   ORTC_F32, &space);
     c->tail.has_rest = ortc_pw_lower(&space.p, &c->tail.rest, &why) && ortc_pw_tile_can(&c->tail.rest);
     ortc_pw_step *steps = space.p.steps;
     steps[space.p.n - 1].type = c->type;
@@ -124,7 +126,9 @@ static void make(conv *c, rng *r, const ortc_tiled_uk *tiles, int pairs)
         g->in_count *= g->in[i], g->out_count *= g->out[i], g->kernel_count *= g->kernel[i];
     }
     if (tiles && !c->winograd) c->stem = ortc_tiled_is_stem(g, c->kind);
-    c->residual = rng_next(r) % 3 == 0, c->far = rng_next(r) % 2;
+    c->uneven = g->group > 1 && !tiles && !pairs && !c->depthwise && c->type == ORTC_F32 && rng_next(r) % 2;
+    if (c->uneven) g->channels = rng_range(r, 1, 70), g->filters = rng_range(r, 1, 70);
+    c->residual = !c->uneven && rng_next(r) % 3 == 0, c->far = rng_next(r) % 2;
     c->tail = (ortc_tail_spec){
         .alpha = 1, .act = (int32_t)(rng_next(r) % 3), .lo = 0.125f, .hi = 0.5f, .bias = -1, .residual = -1};
     if (rng_next(r) % 4 == 0) add_rest(c);
@@ -154,7 +158,7 @@ static void fill(conv *c, rng *r)
     c->x = guard_open((size_t)(n_x * size), end), c->w = guard_open((size_t)(n_w * size), end);
     c->y = guard_open((size_t)(n_y * size), end), c->r = guard_open((size_t)(n_y * size), end);
     c->channel = guard_open((size_t)outs * 4, end);
-    c->bias = guard_open((size_t)(blocks_of(outs) * ORTC_BLOCK) * 4, end);
+    c->bias = guard_open((size_t)((blocks_of(outs) + c->uneven) * ORTC_BLOCK) * 4, end);
     c->packed = guard_open(c->winograd    ? ortc_winograd_weight_bytes(g, c->winograd, winograd_form(c))
                            : c->depthwise ? ortc_blocked_depthwise_weight_bytes(g)
                            : c->tiles     ? ortc_tiled_weight_bytes(g, c->kind)
@@ -226,7 +230,9 @@ static double expected(const conv *c, int64_t n, int64_t o, int64_t s, double *m
     if (c->tail.act == ORTC_UK_ACT_LEAKY) v = v < 0 ? v * 0.125 : v;
     if (!c->tail.has_rest) return v;
     const double channel = (double)((float *)(void *)c->channel.data)[o];
-    const double full = ortc_load_f64(c->r.data, c->type, at(c->wide, n, o, s, outs, g->out_count));
+    const double full = c->uneven
+                            ? channel
+                            : ortc_load_f64(c->r.data, c->type, at(c->wide, n, o, s, outs, g->out_count));
     *mag += fabs(channel) + fabs(full);
     return v / 2 + channel + full;
 }
