@@ -303,15 +303,17 @@ static void ask_for(const job *j, int64_t row, int64_t rows, int64_t col, int64_
 
 static const int32_t no_sums[64]; /* of rows that are not packed: where they would count */
 
-/* The tile of a block of rows and `panels` panels from column n0 on; w: NULL where it is finished at once. No
- * division here: small tiles take few hundred clocks. */
-static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, int64_t panels, const void *b,
-                     int64_t ldb, uint32_t flags, ortc_uk_ahead *ahead, waiting *w)
+/* The tiles of `count` blocks of as many rows each (of lines that take no MORE one) and `panels` panels from
+ * column n0 on; w: NULL where they are finished at once. No division here: small tiles take few hundred
+ * clocks. */
+static void some_tiles(const job *j, const chunk *ch, int64_t block, int64_t count, int64_t n0,
+                       int64_t panels, const void *b, int64_t ldb, uint32_t flags, ortc_uk_ahead *ahead,
+                       waiting *w)
 {
     const run_args *r = j->r;
     const ortc_product_plan *p = r->p;
     const ortc_product_line *line = p->line;
-    const int64_t rows = ch->rows + (block < ch->longer),
+    const int64_t high = ch->rows + (block < ch->longer), rows = high * count,
                   row = block * ch->rows + min64(block, ch->longer); /* ortc_product_row */
     const int64_t cols = min64(p->n - n0, panels * line->b.width), ldc = r->x->ldc;
     const int finish_now = ch->last && !(p->flags & ORTC_PRODUCT_TRANS_C);
@@ -343,7 +345,7 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
     const ortc_uk_plain plain = {a, (size_t)r->x->lda};
     const void *rows_of_a = a;
     const int32_t *column_sums = (const int32_t *)(const void *)((const char *)b + ldb * ch->b_unit),
-                  *row_sums = !direct        ? (const int32_t *)(const void *)(a + rows * ch->a_unit)
+                  *row_sums = !direct        ? (const int32_t *)(const void *)(a + high * ch->a_unit)
                               : ch->row_sums ? ch->row_sums + row
                                              : no_sums;
     int32_t first[ORTC_FORM_WIDTH], each[ORTC_FORM_WIDTH];
@@ -356,7 +358,8 @@ static void one_tile(const job *j, const chunk *ch, int64_t block, int64_t n0, i
         zeros = ZEROS_NONE;
     }
     if (direct && p->m > 1) rows_of_a = &plain, flags |= ORTC_UK_A_PLAIN;
-    ch->tile((size_t)rows, (size_t)cols, (size_t)ch->groups, rows_of_a,
+    if (ahead) ahead->more = (size_t)count - 1;
+    ch->tile((size_t)high, (size_t)cols, (size_t)ch->groups, rows_of_a,
              line->can & ORTC_LINE_SPLIT ? (const void *)&panel : b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);
     if (zeros != ZEROS_NONE)
@@ -481,6 +484,17 @@ static int rows_are_far(const run_args *r)
            p->m * p->k * ortc_product_size(p->line->a.type) > FAR_BYTES;
 }
 
+/* Blocks from b on that a line which takes MORE may have at once: as high as b, and where more happens to
+ * finished tiles than that, as many as wait. */
+static int64_t as_many(const job *j, const chunk *ch, int64_t b, int64_t b1, const waiting *w)
+{
+    const ortc_product_plan *p = j->r->p;
+    const int64_t end = b < ch->longer && ch->longer < b1 ? ch->longer : b1;
+    if (!ch->last || p->flags & ORTC_PRODUCT_TRANS_C || j->r->straight || j->r->halves) return end - b;
+    if (!w) return 1;
+    return min64(end - b, (p->together * p->line->a.width - w->rows) / (ch->rows + (b < ch->longer)));
+}
+
 /* Panels q0..q1 over blocks b0..b1. With panels packed on the spot several are kept, and a block of A passes
  * over all of them; otherwise one panel stays in cache and the blocks pass over it. */
 static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t q1)
@@ -529,10 +543,12 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 const int64_t width = p->n - g * nr >= nr ? nr : ortc_form_padded(f, p->n - g * nr);
                 const char *panel = packed + g * nr * ch.b_unit;
                 float *wide = (float *)(void *)(j->scratch + p->at_wide);
-                for (int64_t b = b0; b < b1; b++) {
+                for (int64_t b = b0, count; b < b1; b += count) {
                     ortc_uk_ahead ahead = part_of_next(p, &ch, panel, g, b - b0);
                     if (b == b0) ahead.wide = wide;
-                    one_tile(j, &ch, b, g * nr, 1, b == b0 ? panel : (const char *)wide, width, 0, &ahead, w);
+                    count = b > b0 && p->wide->can & ORTC_LINE_MORE ? as_many(j, &ch, b, b1, w) : 1;
+                    some_tiles(j, &ch, b, count, g * nr, 1, b == b0 ? panel : (const char *)wide, width, 0,
+                               &ahead, w);
                     ch.tile = p->wide->tile;
                 }
                 continue;
@@ -544,19 +560,21 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
             const int as_packed = p->how_b == ORTC_PRODUCT_PACKED || p->flags & ORTC_PRODUCT_PASSING_B;
             const int row = p->m == 1 && p->line->can & ORTC_LINE_ROW && as_packed &&
                             g1 - g == ORTC_UK_ROW_PANELS && p->n >= g1 * nr && packed_kc == ch.kc;
-            for (int64_t b = b0; !p->near && b < b1; b++) {
+            const int many = p->line->can & ORTC_LINE_MORE && g1 - g == 1 && p->how_b != ORTC_PRODUCT_DIRECT;
+            for (int64_t b = b0, count; !p->near && b < b1; b += count) {
+                count = many ? as_many(j, &ch, b, b1, w) : 1;
                 for (int64_t q = g, n = row ? ORTC_UK_ROW_PANELS : 1; q < g1; q += n) {
                     const int64_t n0 = q * nr;
                     if (p->how_b == ORTC_PRODUCT_DIRECT) {
                         const int64_t ldb = ldb_of(j->r);
-                        one_tile(j, &ch, b, n0, 1, ortc_product_at(j->it.b, ch.k0 * ldb + n0, f->type), ldb,
-                                 ORTC_UK_B_EXACT, NULL, g1 - g == 1 ? w : NULL);
+                        some_tiles(j, &ch, b, 1, n0, 1, ortc_product_at(j->it.b, ch.k0 * ldb + n0, f->type),
+                                   ldb, ORTC_UK_B_EXACT, NULL, g1 - g == 1 ? w : NULL);
                     } else {
                         const int64_t width = p->n - n0 >= nr ? nr : ortc_form_padded(f, p->n - n0);
                         const char *panel = packed + ortc_form_panel_at(f, n0, q, ch.b_kc) +
                                             width * ch.b_skip;
                         ortc_uk_ahead ahead = part_of_next(p, &ch, panel, q, b - b0);
-                        one_tile(j, &ch, b, n0, n, panel, width, 0, &ahead, g1 - g == 1 ? w : NULL);
+                        some_tiles(j, &ch, b, count, n0, n, panel, width, 0, &ahead, g1 - g == 1 ? w : NULL);
                     }
                 }
             }

@@ -333,8 +333,8 @@ static int64_t near_groups(const ortc_product_plan *p)
     return may && p->task_blocks >= NEAR_BLOCKS && p->kc >= near * group * 3 / 2 ? near : 0;
 }
 
-/* Scratch of a task: its rows of A, its panels of B, one of them widened, its sums where they are not in C, a
- * finished tile (or rows of a turned one, ORTC_TURNED of them), and the residual under it. */
+/* Scratch of a task: its rows of A, its panels of B, one of them widened, its sums where they are not in C,
+ * finished tiles (or rows of a turned one, ORTC_TURNED of them), and the residual under them. */
 static int scratch_of_tiles(ortc_product_plan *p)
 {
     const int64_t mr = p->line->a.width, nr = p->line->b.width;
@@ -382,7 +382,7 @@ static int scratch_of_tiles(ortc_product_plan *p)
     p->at_tile = p->scratch;
     if (add_bytes(&p->scratch, tile, 4, p->together)) return -1;
     p->at_residual = p->scratch;
-    return p->types.c == ORTC_F32 ? 0 : add_bytes(&p->scratch, tile, 4, 1);
+    return p->types.c == ORTC_F32 ? 0 : add_bytes(&p->scratch, tile, 4, p->together);
 }
 
 static int memory(ortc_product_plan *p)

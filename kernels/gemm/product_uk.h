@@ -77,6 +77,9 @@ typedef struct ortc_uk_ahead {
     float *wide;
     const int32_t *first; /* of lines with FIRST: what the sums of each row begin with, [ldb]; NULL: 0; */
     const int32_t *each;  /* of lines with EACH: and what is added to those of a row, [mr]; NULL: 0 */
+    /* of lines that take MORE: so many blocks of mr rows follow this one, in a, sums, the tail's rows and the
+     * lines asked for; not with `wide` */
+    size_t more;
 } ortc_uk_ahead;
 
 /* B of lines that SPLIT it: a panel as it is packed, or with B_EXACT where it lies, and a place for its
@@ -225,6 +228,7 @@ enum {
     ORTC_LINE_SPLIT = 8u,  /* makes pieces of B as it multiplies; of A they are packed */
     ORTC_LINE_FIRST = 64u, /* sums may begin with others than 0 (ortc_uk_ahead.first), */
     ORTC_LINE_EACH = 128u, /* and each row's with its own */
+    ORTC_LINE_MORE = 256u, /* takes several blocks of rows (ortc_uk_ahead.more) */
 };
 
 typedef struct ortc_product_line {
@@ -232,7 +236,7 @@ typedef struct ortc_product_line {
     uint32_t isa; /* bits of cpu_features.h, all needed */
     ortc_product_form a, b;
     uint8_t sum;     /* ORTC_F32 or ORTC_I32 */
-    uint8_t can;     /* ORTC_LINE_* */
+    uint16_t can;    /* ORTC_LINE_* */
     uint16_t clocks; /* of a full tile and 16 k, for cost models */
     /* Of a task on its thread: tile configuration, release. NULL: nothing. */
     void (*begin)(void), (*end)(void);

@@ -294,6 +294,64 @@ static int epilogues(const ortc_product_line *line, rng *r, int special)
     return bad;
 }
 
+/* Several blocks of rows at once give the bits of one after the other, packed or where they lie; also where
+ * blocks end before a guard page. */
+static int several_blocks(const ortc_product_line *line, rng *r)
+{
+    static const size_t ks[] = {0, 1, 7, 33, 129};
+    const ortc_dtype type = line->a.type;
+    const size_t size = (size_t)ortc_product_size(type);
+    int bad = 0;
+    for (int e = 0; e < EPILOGUES * 5; e++) {
+        const size_t k = ks[e % 5] * line->b.group, groups = ks[e % 5];
+        const size_t count = (size_t)rng_range(r, 2, 4);
+        const int plain = line->can & ORTC_LINE_PLAIN && rng_next(r) % 2;
+        tile_case tc = {.mr = (size_t)rng_range(r, 1, line->a.width),
+                        .nr = (size_t)rng_range(r, 1, line->b.width)};
+        tc.has_tail = e % 3 > 0;
+        set_epilogue(&tc, e / 5);
+        place(&tc, line, r, 0);
+        const size_t mr = tc.mr, rows = mr * count, lda = plain ? k + rng_next(r) % 9 : k;
+        const size_t width = (size_t)ortc_form_padded(&line->b, (int64_t)tc.nr);
+        const size_t sums = (rows - 1) * tc.lds + tc.nr, under = (rows - 1) * tc.ldr + tc.nr;
+        guard a = guard_open(((rows - 1) * lda + k) * size, tc.at_end),
+              b = guard_open(k * width * (size_t)ortc_product_size(line->b.type), tc.at_end),
+              to = guard_open(sums * 4, tc.at_end), residual = guard_open(under * 4, tc.at_end),
+              col = guard_open(tc.nr * 4, tc.at_end), row = guard_open(rows * 4, tc.at_end);
+        test_fill(r, type, a.data, (rows - 1) * lda + k), test_fill(r, line->b.type, b.data, k * width);
+        guard *floats[] = {&to, &residual, &col, &row};
+        for (size_t i = 0; i < 4; i++) rng_fill(r, (void *)floats[i]->data, floats[i]->bytes / 4);
+        char *one = malloc(sums * 4);
+        memcpy(one, to.data, sums * 4);
+        ortc_uk_tail_f32 t = tc.tail;
+        t.residual_stride = tc.ldr;
+        for (size_t i = 0; i < count; i++) {
+            const void *at = a.data + i * mr * lda * size;
+            const ortc_uk_plain lie = {at, lda};
+            if (t.residual) t.residual = (const float *)(const void *)residual.data + i * mr * tc.ldr;
+            if (t.bias_col) t.bias_col = (void *)col.data;
+            if (t.bias_row) t.bias_row = (const float *)(const void *)row.data + i * mr;
+            line->tile(mr, tc.nr, groups, plain ? (const void *)&lie : at, b.data, width,
+                       one + i * mr * tc.lds * 4, tc.lds, tc.flags | (plain ? ORTC_UK_A_PLAIN : 0),
+                       tc.has_tail ? &t : NULL, NULL);
+        }
+        if (t.residual) t.residual = (void *)residual.data;
+        if (t.bias_row) t.bias_row = (void *)row.data;
+        const ortc_uk_plain lie = {a.data, lda};
+        const ortc_uk_ahead ahead = {.from = (void *)a.data, .lines = k % 3 * 100, .more = count - 1};
+        line->tile(mr, tc.nr, groups, plain ? (const void *)&lie : a.data, b.data, width, to.data, tc.lds,
+                   tc.flags | (plain ? ORTC_UK_A_PLAIN : 0), tc.has_tail ? &t : NULL, &ahead);
+        bad += memcmp(one, to.data, sums * 4) != 0;
+        guard *all[] = {&a, &b, &to, &residual, &col, &row};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+            bad += !guard_intact(all[i]);
+            guard_close(all[i]);
+        }
+        free(one);
+    }
+    return bad;
+}
+
 /* Elements from the beginning of a whole panel. */
 static size_t place_in_panel(const ortc_product_form *f, size_t k, size_t j)
 {
@@ -336,8 +394,10 @@ static int rows_of_panels(const ortc_product_line *line, rng *r)
             bad += !close_enough(get(c.data, j), v, ((double)k + 8) * FLT_EPSILON * mag);
         }
         guard *all[] = {&a, &b, &c, &more};
-        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-            bad += !guard_intact(all[i]), guard_close(all[i]);
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+            bad += !guard_intact(all[i]);
+            guard_close(all[i]);
+        }
     }
     if (bad) printf("  %s: %d of one row over several panels are wrong\n", line->name, bad);
     return bad;
@@ -628,15 +688,17 @@ static int conversions(const ortc_product_moves *moves, rng *r)
 
 void test_product_uk(tally *t, uint32_t isa_bits)
 {
-    static const char *const parts[] = {"tiles", "epilogues",           "nan",      "large k",
-                                        "forms", "forms, k along rows", "accuracy", "one row"};
+    static const char *const parts[] = {"tiles",    "epilogues", "nan",
+                                        "large k",  "forms",     "forms, k along rows",
+                                        "accuracy", "one row",   "several blocks"};
     static const char *const moved[] = {"pack rows", "pack transpose", "dot", "conversions"};
     char name[96];
     const ortc_product_line *line;
     for (size_t u = 0; (line = test_line(u)); u++)
-        for (int part = 0; part < 8; part++) {
+        for (int part = 0; part < 9; part++) {
             if (part == 6 && line->a.planes == 1) continue;
             if (part == 7 && !(line->can & ORTC_LINE_ROW)) continue;
+            if (part == 8 && !(line->can & ORTC_LINE_MORE)) continue;
             snprintf(name, sizeof name, "%s: %s", line->name, parts[part]);
             if (!tally_begins(t, name, !(line->isa & ~isa_bits))) continue;
             rng r = {t->seed + (uint64_t)part};
@@ -648,6 +710,7 @@ void test_product_uk(tally *t, uint32_t isa_bits)
             case 3: bad = large(line, &r); break;
             case 6: bad = accuracy(line, &r); break;
             case 7: bad = rows_of_panels(line, &r); break;
+            case 8: bad = several_blocks(line, &r); break;
             default: bad = forms(line, &r, part == 5); break;
             }
             tally_result(t, name, bad);
