@@ -180,7 +180,8 @@ static int32_t moved(const ortc_product_form *f, ortc_dtype type)
     return f->type == ORTC_U8 && type == ORTC_I8 ? 128 : f->type == ORTC_I8 && type == ORTC_U8 ? -128 : 0;
 }
 
-/* Zero points: what they add to the sums of a chunk is taken off; of numbers sums may begin with it. */
+/* Zero points: what they add to the sums of a chunk is taken off; of numbers sums may begin with it. Beyond
+ * COLUMNS it needs sums of rows. */
 enum { ZEROS_NONE, ZEROS_COLUMNS, ZEROS_BOTH, ZEROS_VECTORS };
 static int zeros_of(const job *j, int64_t row, int64_t col, int64_t kc, ortc_product_zeros *z)
 {
@@ -358,7 +359,7 @@ static void some_tiles(const job *j, const chunk *ch, int64_t block, int64_t cou
         zeros = ZEROS_NONE;
     }
     if (direct && p->m > 1) rows_of_a = &plain, flags |= ORTC_UK_A_PLAIN;
-    if (ahead) ahead->more = (size_t)count - 1;
+    if (ahead) ahead->more = (size_t)count - 1, ahead->skip = (size_t)ortc_form_sums(&line->a);
     ch->tile((size_t)high, (size_t)cols, (size_t)ch->groups, rows_of_a,
              line->can & ORTC_LINE_SPLIT ? (const void *)&panel : b, (size_t)ldb, sums, ld, flags,
              finish_now && (line->can & ORTC_LINE_TAIL) ? &tail : NULL, ahead);
@@ -484,12 +485,14 @@ static int rows_are_far(const run_args *r)
            p->m * p->k * ortc_product_size(p->line->a.type) > FAR_BYTES;
 }
 
-/* Blocks from b on that a line which takes MORE may have at once: as high as b, and where more happens to
- * finished tiles than that, as many as wait. */
+/* Blocks from b on that a line which takes MORE may have at once: as high as b, where more happens to
+ * finished tiles than that as many as wait, and without zero points that are about rows. */
 static int64_t as_many(const job *j, const chunk *ch, int64_t b, int64_t b1, const waiting *w)
 {
     const ortc_product_plan *p = j->r->p;
     const int64_t end = b < ch->longer && ch->longer < b1 ? ch->longer : b1;
+    ortc_product_zeros z;
+    if (zeros_of(j, 0, 0, ch->kc, &z) > ZEROS_COLUMNS) return 1;
     if (!ch->last || p->flags & ORTC_PRODUCT_TRANS_C || j->r->straight || j->r->halves) return end - b;
     if (!w) return 1;
     return min64(end - b, (p->together * p->line->a.width - w->rows) / (ch->rows + (b < ch->longer)));

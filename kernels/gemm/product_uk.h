@@ -77,9 +77,9 @@ typedef struct ortc_uk_ahead {
     float *wide;
     const int32_t *first; /* of lines with FIRST: what the sums of each row begin with, [ldb]; NULL: 0; */
     const int32_t *each;  /* of lines with EACH: and what is added to those of a row, [mr]; NULL: 0 */
-    /* of lines that take MORE: so many blocks of mr rows follow this one, in a, sums, the tail's rows and the
-     * lines asked for; not with `wide` */
-    size_t more;
+    /* of lines that take MORE: so many blocks of mr rows follow this one, in a, of packed ones `skip` bytes
+     * behind each other, in sums, the tail's rows and the lines asked for; not with `wide` or `each` */
+    size_t more, skip;
 } ortc_uk_ahead;
 
 /* B of lines that SPLIT it: a panel as it is packed, or with B_EXACT where it lies, and a place for its

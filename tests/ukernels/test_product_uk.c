@@ -311,34 +311,43 @@ static int several_blocks(const ortc_product_line *line, rng *r)
         tc.has_tail = e % 3 > 0;
         set_epilogue(&tc, e / 5);
         place(&tc, line, r, 0);
+        const size_t skip = plain ? 0 : (size_t)ortc_form_sums(&line->a);
         const size_t mr = tc.mr, rows = mr * count, lda = plain ? k + rng_next(r) % 9 : k;
         const size_t width = (size_t)ortc_form_padded(&line->b, (int64_t)tc.nr);
         const size_t sums = (rows - 1) * tc.lds + tc.nr, under = (rows - 1) * tc.ldr + tc.nr;
-        guard a = guard_open(((rows - 1) * lda + k) * size, tc.at_end),
+        guard a = guard_open(((rows - 1) * lda + k) * size + (count - 1) * skip, tc.at_end),
               b = guard_open(k * width * (size_t)ortc_product_size(line->b.type), tc.at_end),
               to = guard_open(sums * 4, tc.at_end), residual = guard_open(under * 4, tc.at_end),
               col = guard_open(tc.nr * 4, tc.at_end), row = guard_open(rows * 4, tc.at_end);
-        test_fill(r, type, a.data, (rows - 1) * lda + k), test_fill(r, line->b.type, b.data, k * width);
+        test_fill(r, type, a.data, a.bytes / size), test_fill(r, line->b.type, b.data, k * width);
         guard *floats[] = {&to, &residual, &col, &row};
         for (size_t i = 0; i < 4; i++) rng_fill(r, (void *)floats[i]->data, floats[i]->bytes / 4);
+        const int begins = line->can & ORTC_LINE_FIRST && rng_next(r) % 2;
+        int32_t first[ORTC_FORM_WIDTH];
+        for (size_t i = 0; i < ORTC_FORM_WIDTH; i++) first[i] = (int32_t)rng_range(r, -1000, 1000);
+        const ortc_uk_ahead once = {.first = begins ? first : NULL};
         char *one = malloc(sums * 4);
         memcpy(one, to.data, sums * 4);
         ortc_uk_tail_f32 t = tc.tail;
         t.residual_stride = tc.ldr;
         for (size_t i = 0; i < count; i++) {
-            const void *at = a.data + i * mr * lda * size;
+            const void *at = a.data + i * (mr * lda * size + skip);
             const ortc_uk_plain lie = {at, lda};
             if (t.residual) t.residual = (const float *)(const void *)residual.data + i * mr * tc.ldr;
             if (t.bias_col) t.bias_col = (void *)col.data;
             if (t.bias_row) t.bias_row = (const float *)(const void *)row.data + i * mr;
             line->tile(mr, tc.nr, groups, plain ? (const void *)&lie : at, b.data, width,
                        one + i * mr * tc.lds * 4, tc.lds, tc.flags | (plain ? ORTC_UK_A_PLAIN : 0),
-                       tc.has_tail ? &t : NULL, NULL);
+                       tc.has_tail ? &t : NULL, begins ? &once : NULL);
         }
         if (t.residual) t.residual = (void *)residual.data;
         if (t.bias_row) t.bias_row = (void *)row.data;
         const ortc_uk_plain lie = {a.data, lda};
-        const ortc_uk_ahead ahead = {.from = (void *)a.data, .lines = k % 3 * 100, .more = count - 1};
+        const ortc_uk_ahead ahead = {.from = (void *)a.data,
+                                     .lines = k % 3 * 100,
+                                     .first = once.first,
+                                     .more = count - 1,
+                                     .skip = skip};
         line->tile(mr, tc.nr, groups, plain ? (const void *)&lie : a.data, b.data, width, to.data, tc.lds,
                    tc.flags | (plain ? ORTC_UK_A_PLAIN : 0), tc.has_tail ? &t : NULL, &ahead);
         bad += memcmp(one, to.data, sums * 4) != 0;
