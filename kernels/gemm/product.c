@@ -167,6 +167,7 @@ typedef struct chunk {
     const int32_t *row_sums; /* of rows that are not packed, from row 0 of A on; NULL: they do not count */
     int64_t rows, longer;    /* of a block of A; so many of all of A have one more */
     int64_t share;           /* lines of the next panel of B for which one of a panel's blocks asks */
+    int many;                /* a micro-kernel takes several blocks at once: no zero point is about rows */
     int64_t b0;              /* the task's first block */
     int64_t far_panel;       /* the panel that brings rows of A from afar; -1: none does */
     char *sums;              /* of the task, or NULL: element (0, 0) of the matrix, and the row stride */
@@ -485,14 +486,13 @@ static int rows_are_far(const run_args *r)
            p->m * p->k * ortc_product_size(p->line->a.type) > FAR_BYTES;
 }
 
-/* Blocks from b on that a line which takes MORE may have at once: as high as b, where more happens to
- * finished tiles than that as many as wait, and without zero points that are about rows. */
+/* Blocks from b on that a micro-kernel has at once: as high as b, and where more happens to finished tiles
+ * than it does, as many as wait. */
 static int64_t as_many(const job *j, const chunk *ch, int64_t b, int64_t b1, const waiting *w)
 {
     const ortc_product_plan *p = j->r->p;
     const int64_t end = b < ch->longer && ch->longer < b1 ? ch->longer : b1;
-    ortc_product_zeros z;
-    if (zeros_of(j, 0, 0, ch->kc, &z) > ZEROS_COLUMNS) return 1;
+    if (!ch->many) return 1;
     if (!ch->last || p->flags & ORTC_PRODUCT_TRANS_C || j->r->straight || j->r->halves) return end - b;
     if (!w) return 1;
     return min64(end - b, (p->together * p->line->a.width - w->rows) / (ch->rows + (b < ch->longer)));
@@ -514,6 +514,8 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
         ch.a_unit = ortc_form_data(&p->line->a, 1, ch.kc), ch.b_unit = ortc_form_data(f, 1, ch.kc);
         ch.b_kc = ch.kc;
         ch.rows = p->m / p->blocks, ch.longer = p->m % p->blocks;
+        ortc_product_zeros z;
+        ch.many = p->line->can & ORTC_LINE_MORE && zeros_of(j, 0, 0, ch.kc, &z) <= ZEROS_COLUMNS;
         if (p->how_b == ORTC_PRODUCT_PACKED && b1 - b0 > 1)
             ch.share = ortc_product_ceil_div(nr * ch.b_unit / 64, b1 - b0);
         waiting held = {0, 0, ortc_product_row(p->m, p->blocks, b1)}, *w = NULL;
@@ -549,7 +551,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
                 for (int64_t b = b0, count; b < b1; b += count) {
                     ortc_uk_ahead ahead = part_of_next(p, &ch, panel, g, b - b0);
                     if (b == b0) ahead.wide = wide;
-                    count = b > b0 && p->wide->can & ORTC_LINE_MORE ? as_many(j, &ch, b, b1, w) : 1;
+                    count = b > b0 ? as_many(j, &ch, b, b1, w) : 1;
                     some_tiles(j, &ch, b, count, g * nr, 1, b == b0 ? panel : (const char *)wide, width, 0,
                                &ahead, w);
                     ch.tile = p->wide->tile;
@@ -563,7 +565,7 @@ static void tile_task(const job *j, int64_t b0, int64_t b1, int64_t q0, int64_t 
             const int as_packed = p->how_b == ORTC_PRODUCT_PACKED || p->flags & ORTC_PRODUCT_PASSING_B;
             const int row = p->m == 1 && p->line->can & ORTC_LINE_ROW && as_packed &&
                             g1 - g == ORTC_UK_ROW_PANELS && p->n >= g1 * nr && packed_kc == ch.kc;
-            const int many = p->line->can & ORTC_LINE_MORE && g1 - g == 1 && p->how_b != ORTC_PRODUCT_DIRECT;
+            const int many = g1 - g == 1 && p->how_b != ORTC_PRODUCT_DIRECT;
             for (int64_t b = b0, count; !p->near && b < b1; b += count) {
                 count = many ? as_many(j, &ch, b, b1, w) : 1;
                 for (int64_t q = g, n = row ? ORTC_UK_ROW_PANELS : 1; q < g1; q += n) {
